@@ -60,9 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in SUBCOMMANDS:
         module = import_module(f"{__name__}.{name}")
         summary = str(module.__doc__).partition("\n")[0]
-        subparser = subparsers.add_parser(name, help=summary[0].lower() + summary[1:].rstrip("."),
-                                          description=module.__doc__,
-                                          formatter_class=argparse.RawDescriptionHelpFormatter)
+        subparser = subparsers.add_parser(
+            name,
+            help=summary[0].lower() + summary[1:].rstrip("."),
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         module.arguments(subparser)
         subparser.set_defaults(run=module.run, name=name)
     options = parser.parse_args(arguments)

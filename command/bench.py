@@ -23,7 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the benchmark of one package in the checkout."""
     if CHECKOUT is None:
-        raise FileNotFoundError("the benchmarks are not installed: run `triskele bench` in a checkout of the sources, "
-                                'after `pip install -e ".[bench]"` there, which installs the programs to compare with')
+        raise FileNotFoundError(
+            "the benchmarks are not installed: run `triskele bench` in a checkout of the sources, "
+            'after `pip install -e ".[bench]"` there, which installs the programs to compare with'
+        )
     command = [sys.executable, "-m", "tests.benchmarks", options.package, *options.options]
     return subprocess.run(command, cwd=CHECKOUT).returncode

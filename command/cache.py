@@ -12,9 +12,13 @@ __all__ = ["arguments", "run", "size"]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("action", nargs="?", choices=["path", "size", "clear"], metavar="path|size|clear",
-                        help="print the folder, or its number of files and bytes, or delete what is in it; "
-                             "by default both are printed")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=["path", "size", "clear"],
+        metavar="path|size|clear",
+        help="print the folder, or its number of files and bytes, or delete what is in it; by default both are printed",
+    )
 
 
 def run(options: argparse.Namespace) -> None:

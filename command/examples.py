@@ -24,8 +24,14 @@ FOLDER = Path(str(triskele.__file__)).parent / "examples"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("action", nargs="?", default="list", choices=["list", "copy", "run"], metavar="list|copy|run",
-                        help="list all examples (the default), copy one into this folder, or run it here")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=["list", "copy", "run"],
+        metavar="list|copy|run",
+        help="list all examples (the default), copy one into this folder, or run it here",
+    )
     parser.add_argument("example", nargs="?", help="name from the list, such as vqe_lih")
     parser.add_argument("options", nargs=argparse.REMAINDER, help="options of the script that runs; --help shows them")
 

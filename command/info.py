@@ -29,8 +29,10 @@ def run(options: argparse.Namespace) -> None:
     """Print one fact a line."""
     for name, value in facts().items():
         print(f"{name:<11}{value}")
-    print('\noptional packages, installed by `pip install "triskele[EXTRA]"`, or in a checkout by '
-          '`pip install -e ".[EXTRA]"`:')
+    print(
+        '\noptional packages, installed by `pip install "triskele[EXTRA]"`, or in a checkout by '
+        '`pip install -e ".[EXTRA]"`:'
+    )
     for extra, packages in optional_packages().items():
         print(f"  {extra:<9}{', '.join(f'{name} {found or NOT_FOUND}' for name, found in packages.items())}")
 
@@ -96,8 +98,9 @@ def _requirements():
     if CHECKOUT:
         extras = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         return [(extra, requirement) for extra, names in extras.items() for requirement in names]
-    return [(extra[1], line) for line in requires("triskele") or ()
-            if (extra := re.search(r"extra == ['\"](\w+)", line))]
+    return [
+        (extra[1], line) for line in requires("triskele") or () if (extra := re.search(r"extra == ['\"](\w+)", line))
+    ]
 
 
 def _installed(name: str) -> str | None:

@@ -20,11 +20,22 @@ LEVELS = {"easy": 30, "normal": 1000, "hard": 20_000}  # simulations of each sea
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("game", help="name of a game of triskele.reinforce.games, such as connect-four")
-    parser.add_argument("--level", choices=LEVELS, default="normal", metavar="|".join(LEVELS),
-                        help="strength of the search: "
-                             + ", ".join(f"{level} {n:,}" for level, n in LEVELS.items()) + " simulations a move")
-    parser.add_argument("--side", choices=["first", "second"], default="first", metavar="first|second",
-                        help="who you are; by default you move first")
+    parser.add_argument(
+        "--level",
+        choices=LEVELS,
+        default="normal",
+        metavar="|".join(LEVELS),
+        help="strength of the search: "
+        + ", ".join(f"{level} {n:,}" for level, n in LEVELS.items())
+        + " simulations a move",
+    )
+    parser.add_argument(
+        "--side",
+        choices=["first", "second"],
+        default="first",
+        metavar="first|second",
+        help="who you are; by default you move first",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the search and of chance")
 
 
@@ -39,8 +50,15 @@ def run(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(options.seed)
     you = int(options.side == "second" and game.num_players > 1)
     alone = game.num_players == 1
-    print(f"{game!r}: " + ("you play alone" if alone else f"you are {'xo'[you]} and move {options.side}, against a "
-                                                           f"search of {search.simulations:,} simulations a move"))
+    print(
+        f"{game!r}: "
+        + (
+            "you play alone"
+            if alone
+            else f"you are {'xo'[you]} and move {options.side}, against a "
+            f"search of {search.simulations:,} simulations a move"
+        )
+    )
     state = game.initial_state()
     while not state.terminal:
         if state.player == rl.CHANCE:
@@ -62,8 +80,11 @@ def game_of(name: str) -> Game:
     """Return the game of that name in any spelling (``connect-four``, ``ConnectFour``); ValueError lists all names."""
     from triskele.core.extend import check, discover
 
-    games = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known).lower(): cls
-             for known, cls in discover.public("triskele.reinforce.games").items() if known != "MatrixGame"}
+    games = {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known).lower(): cls
+        for known, cls in discover.public("triskele.reinforce.games").items()
+        if known != "MatrixGame"
+    }
     games["2048"] = games["twenty_forty_eight"]
     bare = {known.replace("_", ""): cls for known, cls in games.items()}
     if (cls := bare.get(re.sub(r"[\W_]", "", name).lower())) is None:

@@ -41,8 +41,10 @@ def run(options: argparse.Namespace) -> None:
     began, (before, _) = time.perf_counter(), size()
     warmup(packages, jobs=options.jobs)
     files, bytes_ = size()
-    print(f"{', '.join(packages)}: {files - before} new files in {time.perf_counter() - began:.0f} s; the cache holds "
-          f"{files} files, {bytes_ / 1e6:.0f} MB")
+    print(
+        f"{', '.join(packages)}: {files - before} new files in {time.perf_counter() - began:.0f} s; the cache holds "
+        f"{files} files, {bytes_ / 1e6:.0f} MB"
+    )
 
 
 def warmup(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None, environment: Mapping[str, str] = {}) -> None:
@@ -56,13 +58,16 @@ def warmup(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None, envir
     packages = list(packages)
     for name in packages:
         if name not in PACKAGES:
-            raise ValueError(f"warmup: packages must be among {', '.join(PACKAGES)}, got {name!r}"
-                             f"{check.near(name, PACKAGES)}")
+            raise ValueError(
+                f"warmup: packages must be among {', '.join(PACKAGES)}, got {name!r}{check.near(name, PACKAGES)}"
+            )
     if jobs is not None:
         check.integer(jobs, "warmup: jobs", 1)
     work = [(p, f.__name__) for p in packages for f in import_module(f"triskele.{p}.warmup").WORK]
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, progress_bar(
-            "compiling", "part", len(work), show=None) as bar:
+    with (
+        ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool,
+        progress_bar("compiling", "part", len(work), show=None) as bar,
+    ):
         futures = [pool.submit(_run, *item, environment) for item in work]
         try:
             for done in as_completed(futures):
@@ -74,8 +79,12 @@ def warmup(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None, envir
 
 def _run(package: str, function: str, environment: Mapping[str, str]) -> None:
     code = f"from triskele.{package}.warmup import {function}; {function}()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env={**os.environ, "TRISKELE_QUIET": "1", "TRISKELE_COMPILE_JOBS": "1", **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TRISKELE_QUIET": "1", "TRISKELE_COMPILE_JOBS": "1", **environment},
+    )
     if done.returncode:
         raise RuntimeError(f"warmup: {function} of {package} must run to its end, got\n{done.stderr.strip()}")
 
@@ -88,10 +97,16 @@ def ship(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None) -> None
     with tempfile.TemporaryDirectory() as folder:
         for target in native.levels():
             print(f"for {target.cpu}", flush=True)
-            warmup(packages, jobs=jobs, environment={
-                "TRISKELE_CACHE_DIR": folder, "TRISKELE_CPU": target.cpu,
-                "NUMBA_CPU_NAME": target.cpu, "NUMBA_CPU_FEATURES": target.features,
-            })
+            warmup(
+                packages,
+                jobs=jobs,
+                environment={
+                    "TRISKELE_CACHE_DIR": folder,
+                    "TRISKELE_CPU": target.cpu,
+                    "NUMBA_CPU_NAME": target.cpu,
+                    "NUMBA_CPU_FEATURES": target.features,
+                },
+            )
         # sources, which each user's processes write themselves
         shutil.rmtree(Path(folder, "generated"), ignore_errors=True)
         shutil.copytree(folder, disk_cache.SHIPPED)

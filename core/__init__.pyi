@@ -1,4 +1,3 @@
-
 from . import data as data
 from . import errors as errors
 from . import models as models

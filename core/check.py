@@ -18,20 +18,31 @@ from .errors import TracerError
 __all__ = ["choice", "finite", "integer", "kind", "near", "number", "positive", "renamed", "shape"]
 
 _LISTED = 60  # options in a message
-_WORDS: dict[Any, str] = {str: "a string", bool: "True or False", dict: "a dictionary", None: "None",
-                          Callable: "a function", Iterable: "an iterable", Mapping: "a mapping"}
+_WORDS: dict[Any, str] = {
+    str: "a string",
+    bool: "True or False",
+    dict: "a dictionary",
+    None: "None",
+    Callable: "a function",
+    Iterable: "an iterable",
+    Mapping: "a mapping",
+}
 
 
-def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Exception] = ValueError,
-           hint: str = "") -> Any:
+def choice(
+    value: Any, options: Iterable[Any], where: str, *, error: type[Exception] = ValueError, hint: str = ""
+) -> Any:
     """Return `value` if it is one of `options`, else raise `error`.
 
     >>> choice("geometrical", ["geometric", "linear"], "ladder: spacing")
     Traceback (most recent call last):
     ValueError: ladder: spacing must be 'geometric' or 'linear', got 'geometrical' (did you mean 'geometric'?)
     """
-    known = options if isinstance(options, dict) else dict.fromkeys(
-        sorted(options, key=str) if isinstance(options, (set, frozenset)) else options)
+    known = (
+        options
+        if isinstance(options, dict)
+        else dict.fromkeys(sorted(options, key=str) if isinstance(options, (set, frozenset)) else options)
+    )
     try:
         found = value in known
     except TypeError:  # a list has no hash
@@ -44,8 +55,9 @@ def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Except
     return value
 
 
-def kind(value: Any, types: Any, where: str, what: str = "", *, error: type[Exception] = TypeError,
-         hint: str = "") -> Any:
+def kind(
+    value: Any, types: Any, where: str, what: str = "", *, error: type[Exception] = TypeError, hint: str = ""
+) -> Any:
     """Return `value` if it is an instance of `types`, else raise `error`.
 
     `types` is a class, or a tuple of classes and None; `what` words them where their names do not say enough.
@@ -57,13 +69,20 @@ def kind(value: Any, types: Any, where: str, what: str = "", *, error: type[Exce
     types = types if isinstance(types, tuple) else (types,)
     accepted = tuple(type(None) if t is None else t for t in types) + (np.bool_,) * (bool in types)
     if not isinstance(value, accepted):
-        raise error(f"{where} must be {what or _either(map(_words, types))}, got {_given(value, accepted)}"
-                    f"{_in_brackets(hint)}")
+        raise error(
+            f"{where} must be {what or _either(map(_words, types))}, got {_given(value, accepted)}{_in_brackets(hint)}"
+        )
     return value
 
 
-def shape(array: Any, expected: tuple[Any, ...] | list[tuple[Any, ...]], where: str, *,
-          error: type[Exception] = ValueError, hint: str = "") -> Any:
+def shape(
+    array: Any,
+    expected: tuple[Any, ...] | list[tuple[Any, ...]],
+    where: str,
+    *,
+    error: type[Exception] = ValueError,
+    hint: str = "",
+) -> Any:
     """Return `array` if it has the shape `expected`, or one of a list of shapes, else raise `error`.
 
     A string in place of a length names an axis of any length, and axes of the same name must be equally long. An
@@ -82,8 +101,15 @@ def shape(array: Any, expected: tuple[Any, ...] | list[tuple[Any, ...]], where: 
     return array
 
 
-def integer(value: Any, where: str, low: int | None = None, high: int | None = None, *,
-            error: type[Exception] = ValueError, hint: str = "") -> int:
+def integer(
+    value: Any,
+    where: str,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    error: type[Exception] = ValueError,
+    hint: str = "",
+) -> int:
     """Return `value` as an int if it is an integer from `low` to `high` (a bool is not), else raise `error`.
 
     >>> integer(0.5, "run: steps", 0, hint="not picoseconds")
@@ -101,8 +127,15 @@ def integer(value: Any, where: str, low: int | None = None, high: int | None = N
     return found
 
 
-def number(value: Any, where: str, low: float = -math.inf, high: float = math.inf, *,
-           unit: str = "", error: type[Exception] = ValueError) -> float:
+def number(
+    value: Any,
+    where: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    unit: str = "",
+    error: type[Exception] = ValueError,
+) -> float:
     """Return `value` as a float if it is a finite number from `low` to `high` (a bool is not), else raise `error`.
 
     >>> number(-1, "NVT: temperature", 0, unit="K")
@@ -200,9 +233,10 @@ def _fits(got, expected):
     lengths: dict[str, int] = {}
     if expected[:1] == (...,):
         expected = expected[1:]
-        got = got[max(len(got) - len(expected), 0):]
+        got = got[max(len(got) - len(expected), 0) :]
     return len(got) == len(expected) and all(
-        n == (lengths.setdefault(axis, n) if isinstance(axis, str) else axis) for n, axis in zip(got, expected))
+        n == (lengths.setdefault(axis, n) if isinstance(axis, str) else axis) for n, axis in zip(got, expected)
+    )
 
 
 def _in_brackets(hint):

@@ -1,7 +1,18 @@
 """Errors of the core. Messages read ``where: requirement, got value (hint)``."""
 
-__all__ = ["BakedValueWarning", "CheckpointError", "DataError", "EscapedTensorError", "FileFormatError",
-           "IndexOutOfBoundsError", "MissingRuleError", "ReporterError", "TracerError", "TreeError", "TriskeleError"]
+__all__ = [
+    "BakedValueWarning",
+    "CheckpointError",
+    "DataError",
+    "EscapedTensorError",
+    "FileFormatError",
+    "IndexOutOfBoundsError",
+    "MissingRuleError",
+    "ReporterError",
+    "TracerError",
+    "TreeError",
+    "TriskeleError",
+]
 
 
 class TriskeleError(Exception):

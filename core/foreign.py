@@ -26,11 +26,15 @@ def as_plain(x: Any, where: str) -> Any:
         return x
     name = f"{type(x).__module__.partition('.')[0]}.{type(x).__qualname__}"
     if getattr(x, "requires_grad", False):
-        raise TypeError(f"{where}: cannot record the gradient of a {name} with requires_grad=True "
-                        "(pass x.detach(), or let core.to_torch make a torch function with gradients)")
+        raise TypeError(
+            f"{where}: cannot record the gradient of a {name} with requires_grad=True "
+            "(pass x.detach(), or let core.to_torch make a torch function with gradients)"
+        )
     if name.startswith("jax") and type(x).__name__.endswith("Tracer"):
-        raise TypeError(f"{where}: cannot compute with a traced value of JAX "
-                        "(let core.to_jax make a function that works under jax.jit, grad and vmap)")
+        raise TypeError(
+            f"{where}: cannot compute with a traced value of JAX "
+            "(let core.to_jax make a function that works under jax.jit, grad and vmap)"
+        )
     device = getattr(x, "__dlpack_device__", None)
     if device is not None:
         try:
@@ -38,15 +42,19 @@ def as_plain(x: Any, where: str) -> Any:
         except Exception:  # devices that DLPack does not know  # noqa: BLE001
             kind = None
         if kind not in _HOST:
-            raise TypeError(f"{where}: expected an array in the CPU's memory, got a {name} on device "
-                            f"{getattr(x, 'device', kind)} (copy it, as with x.cpu())")
+            raise TypeError(
+                f"{where}: expected an array in the CPU's memory, got a {name} on device "
+                f"{getattr(x, 'device', kind)} (copy it, as with x.cpu())"
+            )
     try:
         array = None if "bfloat16" in str(getattr(x, "dtype", "")) else np.asarray(x)
     except Exception as error:  # whatever the other library raises
         raise TypeError(f"{where}: a {name} cannot become a NumPy array: {error}") from error
     if array is None or kind_of(array.dtype) not in "biufc":
-        raise TypeError(f"{where}: expected an array of numbers that NumPy has a type for, got a {name} of dtype "
-                        f"{getattr(x, 'dtype', None)} (convert it to float32 or float64)")
+        raise TypeError(
+            f"{where}: expected an array of numbers that NumPy has a type for, got a {name} of dtype "
+            f"{getattr(x, 'dtype', None)} (convert it to float32 or float64)"
+        )
     return array
 
 

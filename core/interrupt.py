@@ -33,9 +33,13 @@ def patient_interrupts(terminate: bool = False) -> Iterator[list[int]]:
     """
     seen: list[int] = []
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    ours = [s for s, handler in usual.items()
-            if threading.current_thread() is threading.main_thread() and signal.getsignal(s) is handler
-            and (terminate or s == signal.SIGINT)]
+    ours = [
+        s
+        for s, handler in usual.items()
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(s) is handler
+        and (terminate or s == signal.SIGINT)
+    ]
 
     def note(number, frame):
         if seen:

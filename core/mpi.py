@@ -26,8 +26,10 @@ def world(who: str) -> Any:
         return None
     COMM_WORLD = need("mpi4py.MPI", f"{who}, under mpiexec", "mpi").COMM_WORLD
     if started > 1 == COMM_WORLD.Get_size():
-        raise RuntimeError(f"{who}: {started} processes were started, but mpi4py sees one (it belongs to another MPI "
-                           f"than mpiexec, and comes with its own)")
+        raise RuntimeError(
+            f"{who}: {started} processes were started, but mpi4py sees one (it belongs to another MPI "
+            f"than mpiexec, and comes with its own)"
+        )
     return COMM_WORLD if COMM_WORLD.Get_size() > 1 else None
 
 

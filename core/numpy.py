@@ -38,8 +38,21 @@ _UNCHANGED = """
 """.split()
 # these take sequences of arrays: NumPy looks for traced values in them by itself
 _SEQUENCES = {
-    "block", "broadcast_arrays", "choose", "column_stack", "concat", "concatenate", "dstack", "einsum", "hstack",
-    "lexsort", "meshgrid", "piecewise", "select", "stack", "vstack",
+    "block",
+    "broadcast_arrays",
+    "choose",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "einsum",
+    "hstack",
+    "lexsort",
+    "meshgrid",
+    "piecewise",
+    "select",
+    "stack",
+    "vstack",
 }
 
 if TYPE_CHECKING:

@@ -18,8 +18,16 @@ from . import check, tree
 from .dtypes import is_narrow, kind_of
 from .imports import optional
 
-__all__ = ["DynamicScale", "Policy", "ScaleState", "StaticScale", "at_least_float32", "float_dtype", "in_dtype_of",
-           "policy_of"]
+__all__ = [
+    "DynamicScale",
+    "Policy",
+    "ScaleState",
+    "StaticScale",
+    "at_least_float32",
+    "float_dtype",
+    "in_dtype_of",
+    "policy_of",
+]
 
 _NAMES = ("float64", "float32", "bfloat16", "float16")
 
@@ -199,8 +207,10 @@ interval=2000))
         check.kind(self.scale, (StaticScale, DynamicScale, None), "Policy: scale")
 
     def __repr__(self) -> str:
-        return (f"Policy(parameters={self.parameters}, computation={self.computation}, output={self.output}, "
-                f"scale={self.scale!r})")
+        return (
+            f"Policy(parameters={self.parameters}, computation={self.computation}, output={self.output}, "
+            f"scale={self.scale!r})"
+        )
 
     def stored(self, values: Any) -> Any:
         """Convert the floating-point leaves of a tree to the dtype of parameters."""
@@ -218,8 +228,11 @@ interval=2000))
 def _converted(values, dtype):
     def convert(x):
         own = np.result_type(x)
-        return np.astype(np.asarray(x) if isinstance(x, (float, np.generic)) else x, dtype) \
-            if kind_of(own) == "f" and own != dtype else x
+        return (
+            np.astype(np.asarray(x) if isinstance(x, (float, np.generic)) else x, dtype)
+            if kind_of(own) == "f" and own != dtype
+            else x
+        )
 
     return tree.map(convert, values)
 
@@ -238,6 +251,8 @@ def policy_of(precision: Any, where: str) -> Policy | None:
     if not is_narrow(dtype):
         if dtype == np.float32:
             return None
-        raise ValueError(f"{where}: must be float32, bfloat16, float16 or a Policy, got {precision!r} (make a network "
-                         f"of {dtype} with init(..., dtype=np.{dtype}))")
+        raise ValueError(
+            f"{where}: must be float32, bfloat16, float16 or a Policy, got {precision!r} (make a network "
+            f"of {dtype} with init(..., dtype=np.{dtype}))"
+        )
     return Policy(computation=dtype, scale=DynamicScale() if dtype == np.float16 else None)

@@ -27,8 +27,14 @@ VIEWS: set[Any] = set()  # the functions among them whose results share memory w
 CREATION: dict[Any, Callable] = {}  # np.zeros(..., like=tensor) and the like: called with the Tensor first
 
 
-def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None,
-               operators: tuple[str, ...] = (), view: bool = False, array: bool = False):
+def implements(
+    *numpy_functions: Any,
+    method: str | None = None,
+    prop: str | None = None,
+    operators: tuple[str, ...] = (),
+    view: bool = False,
+    array: bool = False,
+):
     """Register the decorated function for NumPy (or SciPy) functions, and as a method, property or operator of
     `Tensor`.
 
@@ -52,17 +58,30 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             setattr(Tensor, prop, property(f))
         for name in operators:
             if name.startswith("__r") and f"__{name[3:]}" in operators:
-                setattr(Tensor, name, lambda self, other,
-                        f=f: f(other, self) if isinstance(other, VALUES) else _binary(f, other, self))
+                setattr(
+                    Tensor,
+                    name,
+                    lambda self, other, f=f: f(other, self) if isinstance(other, VALUES) else _binary(f, other, self),
+                )
             elif name.endswith("invert__") or name in ("__neg__", "__pos__", "__abs__"):
                 setattr(Tensor, name, lambda self, f=f: f(self))
             elif name.startswith("__i") and len(operators) > 1:
                 # scalars are immutable in NumPy, unlike arrays without dimensions: ``x += 1`` gives the name a new one
-                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)) if self.shape
-                        or self._link is not None else _binary(f, self, other))
+                setattr(
+                    Tensor,
+                    name,
+                    lambda self, other, f=f: (
+                        self._become(_binary(f, self, other))
+                        if self.shape or self._link is not None
+                        else _binary(f, self, other)
+                    ),
+                )
             else:
-                setattr(Tensor, name, lambda self, other,
-                        f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other))
+                setattr(
+                    Tensor,
+                    name,
+                    lambda self, other, f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other),
+                )
         return f
 
     return register
@@ -183,8 +202,10 @@ class Tensor:
         return (self[i] for i in range(self.shape[0]))
 
     def __hash__(self):
-        raise TracerError(f"unhashable: {self!r} is traced, so sets and dictionaries cannot find it by value (compare "
-                          f"with ==, or use its id)")
+        raise TracerError(
+            f"unhashable: {self!r} is traced, so sets and dictionaries cannot find it by value (compare "
+            f"with ==, or use its id)"
+        )
 
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
@@ -357,8 +378,9 @@ def _scipy_caller():
         module = frame.f_globals.get("__name__", "")
         if module.startswith("scipy."):
             # decorators hold the function they wrap in a variable
-            wrapped = [f for f in frame.f_locals.values() if isinstance(f, FunctionType)
-                       and f.__module__.startswith("scipy.")]
+            wrapped = [
+                f for f in frame.f_locals.values() if isinstance(f, FunctionType) and f.__module__.startswith("scipy.")
+            ]
             for m, name in [(module, frame.f_code.co_name), *[(f.__module__, f.__name__) for f in wrapped]]:
                 public = ".".join(m.split(".")[:2])
                 if name[0] != "_" and hasattr(sys.modules[public], name):

@@ -72,9 +72,16 @@ def _compare(found, expected, rtol, atol, what):
             )
 
 
-def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("vjp", "jvp"),
-                eps: float | None = None,
-                rtol: float | None = None, atol: float | None = None, seed: int = 0) -> None:
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("vjp", "jvp"),
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    seed: int = 0,
+) -> None:
     """Compare the derivatives of `f` with finite differences in random directions, to any order.
 
     Parameters
@@ -116,8 +123,18 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int = 2, mode
     names = [np.result_type(x).name for x in (*leaves, *flat(*leaves))]
     loose = next((n for n in names if n in ("float32", "complex64")), names[0])
     eps, rtol = eps or _STEP.get(loose, 1e-3), rtol or _SLOPE.get(loose, 1e-6)
-    _check_order(flat, leaves, order, 1, tuple(modes), eps, rtol, rtol if atol is None else atol,
-                 np.random.default_rng(seed), getattr(f, "__name__", "f"))
+    _check_order(
+        flat,
+        leaves,
+        order,
+        1,
+        tuple(modes),
+        eps,
+        rtol,
+        rtol if atol is None else atol,
+        np.random.default_rng(seed),
+        getattr(f, "__name__", "f"),
+    )
 
 
 def _check_order(f, leaves, order, level, modes, eps, rtol, atol, rng, name):
@@ -135,15 +152,24 @@ def _check_order(f, leaves, order, level, modes, eps, rtol, atol, rng, name):
         ws = [_random_like(rng, o) for o in out]
         cts = pullback(ws)
         _same_kind(cts, leaves, f"check_grads of {name}: vjp, order {level}")
-        _check_paired(cts, direction, ws, slope, rtol, atol,
-                      f"check_grads of {name}: vjp, order {level}: finite differences and cotangents")
+        _check_paired(
+            cts,
+            direction,
+            ws,
+            slope,
+            rtol,
+            atol,
+            f"check_grads of {name}: vjp, order {level}: finite differences and cotangents",
+        )
     if level < order:
         if "jvp" in modes:
-            _check_order(lambda *xs: jvp(f, xs, direction)[1], leaves, order, level + 1, modes, eps, rtol, atol, rng,
-                         name)
+            _check_order(
+                lambda *xs: jvp(f, xs, direction)[1], leaves, order, level + 1, modes, eps, rtol, atol, rng, name
+            )
         if "vjp" in modes:
-            _check_order(lambda *xs: list(vjp(f, *xs)[1](ws)), leaves, order, level + 1, modes, eps, rtol, atol, rng,
-                         name)
+            _check_order(
+                lambda *xs: list(vjp(f, *xs)[1](ws)), leaves, order, level + 1, modes, eps, rtol, atol, rng, name
+            )
 
 
 def _check_paired(cts, direction, ws, slopes, rtol, atol, what):
@@ -171,8 +197,11 @@ def samples_of(primitive: Primitive, seed: int = 0) -> list[tuple[tuple[Any, ...
     rng = np.random.default_rng(seed)
     if primitive.samples is not None:
         own = primitive.samples(rng)
-        return own + [(tuple(_narrow(a) for a in args), _narrow_params(params))
-                      for args, params in own[:1] if any(_is_double(a) for a in args)]
+        return own + [
+            (tuple(_narrow(a) for a in args), _narrow_params(params))
+            for args, params in own[:1]
+            if any(_is_double(a) for a in args)
+        ]
     if primitive.domain is None:
         raise ValueError(f"check_op: primitive {primitive.name} must have samples or a domain to be checked")
     shapes = [[(2, 3), (3,), (1, 3)][k % 3] for k in range(len(primitive.domain))]
@@ -270,22 +299,29 @@ def _check_batch(primitive, args, params, outs, what):
     for chosen, where in itertools.product(choices, (0, -1)):
         # the second example is a little smaller, which keeps orders and domains
         second = [a * np.asarray(0.9, a.dtype) if i in chosen and inexact(a) else a for i, a in enumerate(args)]
-        expected = [np.stack(pair)
-                    for pair in zip(outs, _outs(primitive, primitive.impl(*second, **params)), strict=True)]
-        batch = [np.stack([a, b], axis=where) if i in chosen else a
-                 for i, (a, b) in enumerate(zip(args, second, strict=True))]
+        expected = [
+            np.stack(pair) for pair in zip(outs, _outs(primitive, primitive.impl(*second, **params)), strict=True)
+        ]
+        batch = [
+            np.stack([a, b], axis=where) if i in chosen else a
+            for i, (a, b) in enumerate(zip(args, second, strict=True))
+        ]
         in_axes = tuple(where if i in chosen else None for i in range(len(args)))
         found = vmap(lambda *xs: bind(primitive, *xs, **params), in_axes)(*batch)
         found = _outs(primitive, found)
-        _compare(found, expected, _tolerance(outs), _tolerance(outs),
-                 f"{what}: batch over arguments {chosen}, axis {where}")
+        _compare(
+            found, expected, _tolerance(outs), _tolerance(outs), f"{what}: batch over arguments {chosen}, axis {where}"
+        )
 
 
 def _check_compiled(primitive, samples, values):
     """All samples in one program: compiling costs more than running."""
-    found = jit(lambda inputs: [_outs(primitive, bind(primitive, *args, **params))
-                                for args, (_, params) in zip(inputs, samples, strict=True)])(
-        [args for args, _ in samples])
+    found = jit(
+        lambda inputs: [
+            _outs(primitive, bind(primitive, *args, **params))
+            for args, (_, params) in zip(inputs, samples, strict=True)
+        ]
+    )([args for args, _ in samples])
     for k, (outs, expected) in enumerate(zip(found, values, strict=True)):
         what = f"check_op of {primitive.name}, sample {k} compiled"
         for a, b in zip(outs, expected, strict=True):

@@ -11,8 +11,18 @@ from typing import Any
 
 from .errors import TreeError
 
-__all__ = ["Structure", "broadcast_prefix", "flatten", "inner", "leaves", "map", "paths", "register", "structure",
-           "unflatten"]
+__all__ = [
+    "Structure",
+    "broadcast_prefix",
+    "flatten",
+    "inner",
+    "leaves",
+    "map",
+    "paths",
+    "register",
+    "structure",
+    "unflatten",
+]
 
 _REGISTERED: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
 

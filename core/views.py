@@ -20,8 +20,19 @@ import numpy as np
 
 from .errors import TracerError
 
-__all__ = ["check_writeable", "connect", "fetch", "hide", "in_c_order", "is_scalar", "memory_twin", "own_array",
-           "remember_order", "sharing", "wrote"]
+__all__ = [
+    "check_writeable",
+    "connect",
+    "fetch",
+    "hide",
+    "in_c_order",
+    "is_scalar",
+    "memory_twin",
+    "own_array",
+    "remember_order",
+    "sharing",
+    "wrote",
+]
 
 
 class Link:

@@ -18,8 +18,10 @@ def training() -> None:
         return value, *optimizer.step(net, grads, state)
 
     for dtype in (np.float32, np.float64):
-        net = {"conv": nn.Conv2d(random.key(0), 1, 2, 3, dtype=dtype),
-               "mlp": nn.MLP.init(random.key(1), [128, 16, 3], dtype=dtype)}
+        net = {
+            "conv": nn.Conv2d(random.key(0), 1, 2, 3, dtype=dtype),
+            "mlp": nn.MLP.init(random.key(1), [128, 16, 3], dtype=dtype),
+        }
         step(net, optimizer.init(net), np.ones((64, 8, 8, 1), dtype), np.zeros(64, np.int64))
 
 

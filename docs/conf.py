@@ -26,8 +26,14 @@ import triskele  # noqa: E402
 
 project, author, copyright = "Triskele", "the Triskele developers", "the Triskele developers"
 version = release = triskele.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_design",
-              "sphinx_copybutton"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
+]
 nitpicky = True
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -54,8 +60,13 @@ html_sidebars = {"**": ["nav.html"]}
 html_show_sourcelink = html_copy_source = False
 links = tomllib.loads((sources.ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
 html_theme_options = {
-    "navbar_center": [], "collapse_navigation": True, "primary_sidebar_end": [], "footer_start": [], "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"], "article_header_start": [],
+    "navbar_center": [],
+    "collapse_navigation": True,
+    "primary_sidebar_end": [],
+    "footer_start": [],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "article_header_start": [],
     "icon_links": [{"name": name, "url": url, "icon": "fa-solid fa-code-branch"} for name, url in links.items()],
 }
 # numpydoc would compile its template again for each docstring
@@ -98,8 +109,11 @@ class Names(SphinxPostTransform):
             name = "triskele." + re.sub(r"^rl\b", "reinforce", node.astext().partition("(")[0])
             found = self.env.domains["py"].objects.get(name)
             if found and isinstance(node.parent, nodes.paragraph):
-                node.replace_self(make_refnode(self.app.builder, self.env.docname, found.docname, found.node_id,
-                                               node.deepcopy(), name))
+                node.replace_self(
+                    make_refnode(
+                        self.app.builder, self.env.docname, found.docname, found.node_id, node.deepcopy(), name
+                    )
+                )
 
 
 def skip(app, kind, name, member, skipped, options):
@@ -118,6 +132,7 @@ def docstring(app, kind, name, thing, options, lines):
 
 def plain(parse):
     """Let a character that begins no markup stand for itself: kets `|0>` and shapes `(n, *axes)`."""
+
     def parse_or_copy(self, match, line):
         start = match.end("start")
         if parse and self.patterns.emphasis.search(match.string, start):

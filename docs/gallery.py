@@ -18,8 +18,10 @@ WIDTH = 480  # pixels
 
 def examples():
     """Return the paths of all examples by folder: one for each package, and `hybrid` for several at once."""
-    return {name: sorted((ROOT / "examples" / name).glob("*.py"))
-            for name in ("core", "sponge", "quantum", "reinforce", "hybrid")}
+    return {
+        name: sorted((ROOT / "examples" / name).glob("*.py"))
+        for name in ("core", "sponge", "quantum", "reinforce", "hybrid")
+    }
 
 
 def draw(example, seconds=None):
@@ -41,8 +43,10 @@ def page(example, folder):
     title, name = title.rstrip("."), example.relative_to(ROOT)
     source = os.path.relpath(example, folder / "gallery" / name.parts[1])
     picture = f"\n.. image:: /images/gallery/{example.stem}.webp\n   :alt: {title}\n" if drawn(example) else ""
-    return (f"{title}\n{'=' * len(title)}\n{text}\n{picture}\n:download:`{name} <{source}>`\n\n"
-            f".. literalinclude:: {source}\n   :language: python\n")
+    return (
+        f"{title}\n{'=' * len(title)}\n{text}\n{picture}\n:download:`{name} <{source}>`\n\n"
+        f".. literalinclude:: {source}\n   :language: python\n"
+    )
 
 
 def drawn(example):

@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 TUTORIALS = Path(__file__).with_name("pages") / "tutorials"
-BLOCK = re.compile(r"^```python *\n(?P<code>.*?)^```\n"
-                   r"(?:\n*^```text(?P<sampled> sampled)? *\n(?P<output>.*?)^```\n)?", re.M | re.S)
+BLOCK = re.compile(
+    r"^```python *\n(?P<code>.*?)^```\n"
+    r"(?:\n*^```text(?P<sampled> sampled)? *\n(?P<output>.*?)^```\n)?",
+    re.M | re.S,
+)
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]+\)\n*")  # which the notebook draws itself
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]+\)")  # to other pages, which a notebook lies far from
 
@@ -23,8 +26,12 @@ def notebook(markdown):
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}}, "nbformat": 4,
-            "nbformat_minor": 5}
+    return {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
 
 
 def _text(markdown):
@@ -34,8 +41,13 @@ def _text(markdown):
 def _code(code, output, sampled):
     outputs = [] if output is None else [{"output_type": "stream", "name": "stdout", "text": output}]
     metadata = {"tags": ["sampled"]} if sampled else {}
-    return {"cell_type": "code", "metadata": metadata, "execution_count": None, "source": code.rstrip(),
-            "outputs": outputs}
+    return {
+        "cell_type": "code",
+        "metadata": metadata,
+        "execution_count": None,
+        "source": code.rstrip(),
+        "outputs": outputs,
+    }
 
 
 def all_notebooks():

@@ -83,8 +83,13 @@ def learn(axes, seeds=5, steps=300_000, evaluations=36):
         returns.append(means)
     axes.plot(trained, np.median(returns, axis=0), color="tab:blue", lw=2.5, label=f"median of {seeds} seeds")
     axes.legend(frameon=False, loc="lower right")
-    axes.set(title="reinforce: evaluations of PPO on CartPole", xlabel="steps of training", xscale="log",
-             ylabel="mean return of 100 episodes", ylim=(0, 515))
+    axes.set(
+        title="reinforce: evaluations of PPO on CartPole",
+        xlabel="steps of training",
+        xscale="log",
+        ylabel="mean return of 100 episodes",
+        ylim=(0, 515),
+    )
 
 
 def main(output):

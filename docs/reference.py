@@ -7,8 +7,15 @@ import types
 
 ROOTS = ("core", "core.extend", "sponge", "quantum", "reinforce")
 # Contracts of parts of sponge with its engine: users do not call these methods
-INTERNAL = {"Barostat", "EnvironmentPotential", "FileReporter", "Integrator", "PairPotential", "Sampling",
-            "TermPotential"}
+INTERNAL = {
+    "Barostat",
+    "EnvironmentPotential",
+    "FileReporter",
+    "Integrator",
+    "PairPotential",
+    "Sampling",
+    "TermPotential",
+}
 MIRRORS = ("triskele.core.numpy", "triskele.core.scipy")  # names of NumPy and SciPy, which document them
 
 
@@ -97,9 +104,11 @@ def class_page(module, name, seen):
     cls = getattr(importlib.import_module(module), name)
     bases = inherited(cls, seen)
     hidden = [*itertools.chain(*bases.values()), *(gate_names() if name == "Circuit" else [])]
-    lines = [*heading(f"{module.removeprefix('triskele.')}.{name}"), *block("currentmodule", module),
-             *block("autoclass", f"{module}.{name}", members="", inherited_members="",
-                    exclude_members=", ".join(hidden))]
+    lines = [
+        *heading(f"{module.removeprefix('triskele.')}.{name}"),
+        *block("currentmodule", module),
+        *block("autoclass", f"{module}.{name}", members="", inherited_members="", exclude_members=", ".join(hidden)),
+    ]
     for base, names in bases.items():
         if methods := [n for n in names if base and callable(getattr(cls, n)) and getattr(cls, n).__doc__]:
             lines += [f"Methods of `~{base}`: " + ", ".join(f"`~{base}.{n}`" for n in methods), ""]
@@ -111,8 +120,12 @@ def module_page(module, names, kinds, children, seen):
     short, found = module.removeprefix("triskele."), {}
     lines = [*heading(f"{short} reference"), *block("automodule", module), *block("currentmodule", module)]
     if module.startswith(MIRRORS) and names:
-        lines += ["The following functions are those of the same name in NumPy and SciPy, for traced values too.", "",
-                  ", ".join(f"``{n}``" for n in names), ""]
+        lines += [
+            "The following functions are those of the same name in NumPy and SciPy, for traced values too.",
+            "",
+            ", ".join(f"``{n}``" for n in names),
+            "",
+        ]
     lines += table(kinds["table"])
     if kinds["constant"]:
         lines += ["Constants and types: " + ", ".join(f"``{n}``" for n in kinds["constant"]), ""]
@@ -148,6 +161,8 @@ def pages():
     found["quantum/gates-of-circuits"] = [
         *heading("Gates of circuits"),
         "Methods of `triskele.quantum.Circuit`. ``c``, ``cc``, ``c3``, ... or ``mc`` before the name adds controls.",
-        "", *(line for name in gate_names() for line in block("automethod", f"triskele.quantum.Circuit.{name}"))]
+        "",
+        *(line for name in gate_names() for line in block("automethod", f"triskele.quantum.Circuit.{name}")),
+    ]
     found["index"] = [*heading("Reference"), *table(modules), *toctree(entry(m) for m in modules if parents[m] is None)]
     return {f"reference/{name}.rst": "\n".join(lines) + "\n" for name, lines in found.items()}

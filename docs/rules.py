@@ -32,8 +32,12 @@ def lambdas(path):
 def body(rule):
     """Return the expression of a lambda as text, or None for a function of several statements."""
     code, last = rule.__code__, max((p[0], p[2]) for p in rule.__code__.co_positions() if p[3])
-    fits = [node for node in lambdas(code.co_filename) if node.lineno == code.co_firstlineno
-            and (node.body.lineno, node.body.col_offset) <= last <= (node.body.end_lineno, node.body.end_col_offset)]
+    fits = [
+        node
+        for node in lambdas(code.co_filename)
+        if node.lineno == code.co_firstlineno
+        and (node.body.lineno, node.body.col_offset) <= last <= (node.body.end_lineno, node.body.end_col_offset)
+    ]
     if not fits:
         return None
     factor = inspect.getclosurevars(rule).nonlocals.get("f")  # t * f(out, *args), made by `elementwise`
@@ -68,6 +72,9 @@ def page():
             forward = "same" if p.differentiable and forward == reverse != "below" else forward
             maker, local, _ = p.batch.__qualname__.partition(".<locals>")
             rows.append(f"| `{name}` | {p.kind} | {reverse} | {forward} | {maker.strip('_') if local else 'own'} |\n")
-    text = [f"\n`{'`, `'.join(dict.fromkeys(names))}`, in `{Path(inspect.getfile(rule)).resolve().relative_to(ROOT)}`:"
-            f"\n\n```python\n{textwrap.dedent(inspect.getsource(rule))}```\n" for rule, names in long.items()]
+    text = [
+        f"\n`{'`, `'.join(dict.fromkeys(names))}`, in `{Path(inspect.getfile(rule)).resolve().relative_to(ROOT)}`:"
+        f"\n\n```python\n{textwrap.dedent(inspect.getsource(rule))}```\n"
+        for rule, names in long.items()
+    ]
     return HEAD + "".join(rows) + "\n## Rules of several lines\n" + "".join(text)

@@ -16,6 +16,7 @@ PACKAGES = ("core", "sponge", "quantum", "reinforce")
 
 def fences(markdown):
     """Hide the words of fences that are for the tests (`notest`, `peer=jax`, `sampled`); make titles captions."""
+
     def clean(fence):
         indent, ticks, language, words = fence.groups()
         title = re.search(r'title="(.*?)"', words)
@@ -28,15 +29,22 @@ def fences(markdown):
 
 def pages():
     """Return the text of each page by its path in the site."""
-    found = {str(path.relative_to(ROOT / "docs" / "pages")): path.read_text()
-             for path in (ROOT / "docs" / "pages").rglob("*.md")}
+    found = {
+        str(path.relative_to(ROOT / "docs" / "pages")): path.read_text()
+        for path in (ROOT / "docs" / "pages").rglob("*.md")
+    }
     found["developers/rules.md"] = rules.page()
     contributing = (ROOT / "CONTRIBUTING.md").read_text()
     found["developers/contributing.md"] = contributing.replace("](docs/pages/developers/", "](")
     top = {name: (ROOT / name).read_text() for name in ("README.md", "CHANGELOG.md")}
-    links = [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"),
-             (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"), (r"tests/(.*?)\.md", "how-we-know.md"),
-             ("CHANGELOG.md", "changes.md"), ("CONTRIBUTING.md", "developers/contributing.md")]
+    links = [
+        ("docs/pages", "index.md"),
+        (r"docs/pages/(.*?)", r"\1"),
+        (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"),
+        (r"tests/(.*?)\.md", "how-we-know.md"),
+        ("CHANGELOG.md", "changes.md"),
+        ("CONTRIBUTING.md", "developers/contributing.md"),
+    ]
     for name, (pattern, target) in itertools.product(top, links):
         top[name] = re.sub(rf"\]\({pattern}\)", f"]({target})", top[name])
     readme = top["README.md"].replace("# Triskele\n", "# Overview\n", 1)

@@ -24,8 +24,10 @@ def instructions(num_qubits: int, names: Sequence[str] | str, qubits: Any, param
     if wires.ndim == 1:
         wires = wires[:, None]
     if wires.ndim != 2 or (wires.size and wires.dtype.kind not in "iu"):
-        raise CircuitError(f"from_arrays: qubits must be integers of the shape (gates, qubits), got the shape "
-                           f"{np.shape(qubits)} of {wires.dtype}")
+        raise CircuitError(
+            f"from_arrays: qubits must be integers of the shape (gates, qubits), got the shape "
+            f"{np.shape(qubits)} of {wires.dtype}"
+        )
     count = len(wires)
     if isinstance(names, str):
         codes, number = {names: 0}, np.zeros(count, np.intp)
@@ -77,8 +79,12 @@ def _of_kind(num_qubits: int, name: str, wires: np.ndarray, angles: np.ndarray) 
     else:
         columns = [[angle(a, name) for a in angles[:, k].tolist()] for k in range(gate.num_params)]
     targets = [wires[:, k].tolist() for k in range(width)]
-    return list(map(Instruction, repeat(gate), zip(*targets[controls:],
-                                                   strict=True) if gate.num_qubits else repeat((), len(wires)),
-                    zip(*columns,
-                        strict=True) if columns else repeat(()), zip(*targets[:controls],
-                                                                     strict=True) if controls else repeat(())))
+    return list(
+        map(
+            Instruction,
+            repeat(gate),
+            zip(*targets[controls:], strict=True) if gate.num_qubits else repeat((), len(wires)),
+            zip(*columns, strict=True) if columns else repeat(()),
+            zip(*targets[:controls], strict=True) if controls else repeat(()),
+        )
+    )

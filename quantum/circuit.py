@@ -118,8 +118,13 @@ class Circuit(GateMethods):
 
     @num_clbits.setter
     def num_clbits(self, number: int) -> None:
-        used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))),
-                   default=-1) + 1
+        used = (
+            max(
+                (c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))),
+                default=-1,
+            )
+            + 1
+        )
         self._num_clbits = check.integer(number, "Circuit: num_clbits", used, error=CircuitError)
 
     @property
@@ -136,8 +141,10 @@ class Circuit(GateMethods):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name)
-                   for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data", "readout"))
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data", "readout")
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -209,9 +216,16 @@ class Circuit(GateMethods):
 
     # -- building ---------------------------------------------------------------------------------------------------
 
-    def append(self, gate: Any, qubits: Sequence[int] | int, params: Sequence[Any] = (), *,
-               controls: Sequence[int] | int = (),
-               clbits: Sequence[int] = (), condition: Condition | None = None) -> Circuit:
+    def append(
+        self,
+        gate: Any,
+        qubits: Sequence[int] | int,
+        params: Sequence[Any] = (),
+        *,
+        controls: Sequence[int] | int = (),
+        clbits: Sequence[int] = (),
+        condition: Condition | None = None,
+    ) -> Circuit:
         """Add one instruction.
 
         Parameters
@@ -249,8 +263,14 @@ class Circuit(GateMethods):
         wires = targets + control
         for q in wires:
             if type(q) is not int and isinstance(q, np.integer):
-                return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control],
-                                   clbits=clbits, condition=condition)
+                return self.append(
+                    gate,
+                    [int(t) for t in targets],
+                    params,
+                    controls=[int(c) for c in control],
+                    clbits=clbits,
+                    condition=condition,
+                )
             if isinstance(q, bool) or not isinstance(q, int) or not 0 <= q < n:
                 raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}{hint(gate, q)}")
         if len(wires) > 1 and len(set(wires)) != len(wires):
@@ -270,8 +290,9 @@ class Circuit(GateMethods):
             condition = condition and Condition.checked(where, *condition, self._num_clbits)
             clbits = tuple([int(c) for c in clbits])
             self._num_clbits = max(self._num_clbits, *[c + 1 for c in clbits], 0)  # there is room for what is written
-        self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits),
-                                              condition or self._condition))
+        self._instructions.append(
+            Instruction(gate, targets, angles, control, tuple(clbits), condition or self._condition)
+        )
         return self
 
     def unitary(self, matrix: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
@@ -287,13 +308,20 @@ class Circuit(GateMethods):
         qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         return self.append(families.diagonal(len(qubits)), qubits, phases)
 
-    def pauli_rotation(self, paulis: str, angle: Any, qubits: Sequence[int] | int, *,
-                       controls: Sequence[int] | int = ()) -> Circuit:
+    def pauli_rotation(
+        self, paulis: str, angle: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()
+    ) -> Circuit:
         """Add exp(-i angle/2 P) of a Pauli string; letter k of `paulis` (I, X, Y, Z) acts on `qubits[k]`."""
         return self.append(*families.rotation_on(paulis, qubits, angle), controls=controls)
 
-    def excitation(self, angle: Any, source: Sequence[int] | int, target: Sequence[int] | int, *,
-                   controls: Sequence[int] | int = ()) -> Circuit:
+    def excitation(
+        self,
+        angle: Any,
+        source: Sequence[int] | int,
+        target: Sequence[int] | int,
+        *,
+        controls: Sequence[int] | int = (),
+    ) -> Circuit:
         """Add exp(angle (T - T^dagger)), T moving fermions from one or two `source` modes to `target` modes (after
         Jordan-Wigner).
         """
@@ -304,8 +332,9 @@ class Circuit(GateMethods):
         qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         clbits = qubits if clbits is None else (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
         if len(clbits) != len(qubits):
-            raise CircuitError(f"measure: the numbers of classical bits and qubits must be equal, got {len(clbits)} "
-                               f"and {len(qubits)}")
+            raise CircuitError(
+                f"measure: the numbers of classical bits and qubits must be equal, got {len(clbits)} and {len(qubits)}"
+            )
         for q, c in zip(qubits, clbits, strict=True):
             c = int(c) if isinstance(c, np.integer) else c
             self.append(MEASURE, q, clbits=(c,))
@@ -369,8 +398,10 @@ class Circuit(GateMethods):
         """Add another circuit's instructions, its qubit k being `qubits[k]` here."""
         check.kind(other, Circuit, "extend: other", error=CircuitError)
         if qubits is None and other.num_qubits > self.num_qubits:
-            raise CircuitError(f"extend: a circuit on {other.num_qubits} qubits does not fit on {self.num_qubits} "
-                               f"(give its qubits here)")
+            raise CircuitError(
+                f"extend: a circuit on {other.num_qubits} qubits does not fit on {self.num_qubits} "
+                f"(give its qubits here)"
+            )
         if qubits is not None:
             other = other.remap(qubits, self.num_qubits)
         if mixed := (set(self.parameters) & set(other.data)) | (set(self.data) & set(other.parameters)):
@@ -379,9 +410,15 @@ class Circuit(GateMethods):
             )
         added: Iterable[Instruction] = other._instructions
         if misread := {q: e for q, e in self.readout.items() if q not in other.readout}:
-            added = [a for i in added for a in (
-                [i, Instruction(misread[i.qubits[0]], (), clbits=i.clbits, condition=i.condition)]
-                if i.gate is MEASURE and i.qubits[0] in misread else [i])]
+            added = [
+                a
+                for i in added
+                for a in (
+                    [i, Instruction(misread[i.qubits[0]], (), clbits=i.clbits, condition=i.condition)]
+                    if i.gate is MEASURE and i.qubits[0] in misread
+                    else [i]
+                )
+            ]
         if self._condition is not None:
             if any(i.condition for i in added):
                 raise CircuitError("extend: conditions cannot be nested (use one condition on all the bits)")
@@ -400,9 +437,13 @@ class Circuit(GateMethods):
             raise CircuitError(
                 f"remap: {self.num_qubits} different qubits from 0 to {new_n - 1} are needed, got {list(qubits)}"
             )
-        new = self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits),
-                                     controls=tuple(qubits[q] for q in i.controls))
-                          for i in self._instructions), new_n)
+        new = self._with(
+            (
+                i._replace(qubits=tuple(qubits[q] for q in i.qubits), controls=tuple(qubits[q] for q in i.controls))
+                for i in self._instructions
+            ),
+            new_n,
+        )
         new.readout = {qubits[q]: error for q, error in self.readout.items()}
         return new
 
@@ -427,8 +468,11 @@ class Circuit(GateMethods):
         """Return the circuit controlled by `controls`, qubits that it does not act on."""
         control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
         n = max(self.num_qubits, max(control, default=-1) + 1)
-        if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls)
-                           if i.gate is not BARRIER}.intersection(control)):
+        if used := sorted(
+            {q for i in self._instructions for q in (*i.qubits, *i.controls) if i.gate is not BARRIER}.intersection(
+                control
+            )
+        ):
             raise CircuitError(
                 f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)"
             )
@@ -451,9 +495,10 @@ class Circuit(GateMethods):
             If a name is unknown, the number of values wrong, or a value not finite.
         """
         values = self.named(values)
-        return self._with(i._replace(params=tuple(p.bind(values) if type(p) is Linear else p for p in i.params))
-                          if i.params else i
-                          for i in self._instructions)
+        return self._with(
+            i._replace(params=tuple(p.bind(values) if type(p) is Linear else p for p in i.params)) if i.params else i
+            for i in self._instructions
+        )
 
     def named(self, values: Mapping[str, float] | Sequence[float] | np.ndarray) -> dict[str, float]:
         """Parameter values by name, checked; a sequence gives those of `parameters` in order."""
@@ -473,8 +518,10 @@ class Circuit(GateMethods):
             Parameter(name)
         if mixed := {names.get(n, n) for n in self.parameters} & {names.get(n, n) for n in self.data}:
             raise ParameterError(f"rename: {sorted(mixed)} would be trainable and data at once")
-        new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params))
-                         for i in self._instructions)
+        new = self._with(
+            i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params))
+            for i in self._instructions
+        )
         new._data = frozenset(names.get(n, n) for n in self._data)
         return new._ordered(names.get(n, n) for n in self._order)
 

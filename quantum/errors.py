@@ -2,8 +2,17 @@
 
 from triskele.core.extend import TriskeleError
 
-__all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "OptimizerError", "ParameterError",
-           "QASMError", "SimulatorError", "StateError"]
+__all__ = [
+    "ChannelError",
+    "CircuitError",
+    "GateError",
+    "OperatorError",
+    "OptimizerError",
+    "ParameterError",
+    "QASMError",
+    "SimulatorError",
+    "StateError",
+]
 
 
 class CircuitError(TriskeleError, ValueError):

@@ -69,8 +69,9 @@ def _gate_method(name: str, gate: Gate, controls: int | None) -> Callable[..., A
             raise CircuitError(
                 f"{name}: needs {first} parameters{comma} {wanted} qubits, got {len(arguments)} arguments"
             )
-        return self.append(gate, arguments[last:], arguments[:first],
-                           controls=arguments[first] if listed else arguments[first:last])
+        return self.append(
+            gate, arguments[last:], arguments[:first], controls=arguments[first] if listed else arguments[first:last]
+        )
 
     qubits = _numbered("qubit", gate.num_qubits)
     control = ["controls"] if controls is None else _numbered("control", controls)
@@ -78,8 +79,7 @@ def _gate_method(name: str, gate: Gate, controls: int | None) -> Callable[..., A
     method.__name__, method.__qualname__, method.__module__ = name, f"Circuit.{name}", "triskele.quantum.circuit"
     method.__doc__ = _documentation(name, gate, control, qubits)
     positional = inspect.Parameter.POSITIONAL_ONLY
-    setattr(method, "__signature__",  # noqa: B010  (mypy knows no such attribute)
-            inspect.Signature([inspect.Parameter(n, positional) for n in ["self", *names]]))
+    method.__signature__ = inspect.Signature([inspect.Parameter(n, positional) for n in ["self", *names]])
     return method
 
 
@@ -91,25 +91,44 @@ def _documentation(name: str, gate: Gate, control: list[str], qubits: list[str])
     """The docstring of a gate's method: its parameters, its matrix, and a call."""
     controlled = f", where {' and '.join(control)} {'is' if len(control) == 1 else 'are'} 1" if control else ""
     controlled = ", where all controls are 1" if control == ["controls"] else controlled
-    lines = [f"Add the gate {name}{f': {gate.name}' if gate.name != name else ''}{controlled}.", "", "Parameters",
-             "----------"]
+    lines = [
+        f"Add the gate {name}{f': {gate.name}' if gate.name != name else ''}{controlled}.",
+        "",
+        "Parameters",
+        "----------",
+    ]
     if angles(gate):
-        lines += [f"{', '.join(angles(gate))} : float, str, dict or Linear, rad",
-                  "    A number, or the name of a parameter or a linear combination of parameters."]
+        lines += [
+            f"{', '.join(angles(gate))} : float, str, dict or Linear, rad",
+            "    A number, or the name of a parameter or a linear combination of parameters.",
+        ]
     if control:
         lines += ["controls : sequence of int" if control == ["controls"] else f"{', '.join(control)} : int"]
     if qubits:
         lines += [f"{', '.join(qubits)} : int"]
     if text := formula(gate):
-        lines += ["", "Notes", "-----", f"Matrix{' of the gate without controls' if control else ''}"
-                  f"{'; bit k of an index is that of the k-th qubit' if len(qubits) > 1 else ''}::", "",
-                  *(f"    {line}" for line in text.splitlines())]
-    values = [*(f"0.{k + 1}" for k in range(gate.num_params)),
-              *(["[0, 1]"] if control == ["controls"] else map(str, range(len(control))))]
+        lines += [
+            "",
+            "Notes",
+            "-----",
+            f"Matrix{' of the gate without controls' if control else ''}"
+            f"{'; bit k of an index is that of the k-th qubit' if len(qubits) > 1 else ''}::",
+            "",
+            *(f"    {line}" for line in text.splitlines()),
+        ]
+    values = [
+        *(f"0.{k + 1}" for k in range(gate.num_params)),
+        *(["[0, 1]"] if control == ["controls"] else map(str, range(len(control)))),
+    ]
     first = 2 if control == ["controls"] else len(control)
     values += map(str, range(first, first + len(qubits)))
-    lines += ["", "Examples", "--------", ">>> from triskele import quantum",
-              f">>> circuit = quantum.Circuit({first + len(qubits)}).{name}({', '.join(values)})"]
+    lines += [
+        "",
+        "Examples",
+        "--------",
+        ">>> from triskele import quantum",
+        f">>> circuit = quantum.Circuit({first + len(qubits)}).{name}({', '.join(values)})",
+    ]
     return "\n".join(lines)
 
 

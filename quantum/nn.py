@@ -54,8 +54,9 @@ class Layer:
         return tuple(self.energy.circuit.parameters)
 
     @classmethod
-    def init(cls, key: Any, circuit: Circuit, hamiltonians: Sequence[PauliSum] | PauliSum, *,
-             scale: float = np.pi) -> Layer:
+    def init(
+        cls, key: Any, circuit: Circuit, hamiltonians: Sequence[PauliSum] | PauliSum, *, scale: float = np.pi
+    ) -> Layer:
         """A layer with angles uniform between -scale and scale.
 
         Parameters

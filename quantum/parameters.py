@@ -46,8 +46,10 @@ class Linear:
 
     def __mul__(self, factor: Linear | float) -> Linear:
         if isinstance(factor, Linear):
-            raise ParameterError(f"an angle must be linear in its parameters, got ({self})*({factor}) (compute the "
-                                 f"product before and bind it)")
+            raise ParameterError(
+                f"an angle must be linear in its parameters, got ({self})*({factor}) (compute the "
+                f"product before and bind it)"
+            )
         if not isinstance(factor, Real):
             return NotImplemented
         return Linear(tuple((n, c * float(factor)) for n, c in self.terms if factor), self.constant * float(factor))
@@ -87,8 +89,9 @@ class Linear:
         return f"Linear({str(self)!r})"
 
 
-def linear_text(value: Linear, number: Callable[[float], str], factor: Callable[[float], str],
-                name: Callable[[str], str] = str) -> str:
+def linear_text(
+    value: Linear, number: Callable[[float], str], factor: Callable[[float], str], name: Callable[[str], str] = str
+) -> str:
     """Return an expression as text; functions give that of its constant, coefficients (of 0 or more) and names."""
     parts = [(c, factor(abs(c)) + name(n)) for n, c in value.terms]
     if value.constant or not parts:
@@ -174,9 +177,7 @@ class _Expression:
         return value
 
     def _fail(self, hint: str = "a linear expression such as '2*a - (b + pi)/4'") -> NoReturn:
-        raise ParameterError(
-            f"{self._where}: cannot read {self._text!r} at {self._text[self._place :]!r} ({hint})"
-        )
+        raise ParameterError(f"{self._where}: cannot read {self._text!r} at {self._text[self._place :]!r} ({hint})")
 
     def _accept(self, symbols: str) -> str | None:
         match = _TOKEN.match(self._text, self._place)
@@ -204,8 +205,13 @@ class _Expression:
                 self._fail("an angle is linear in its parameters")
             if symbol == "/" and not other.constant:
                 raise ParameterError(f"{self._where}: an angle must not be divided by 0, got {self._text!r}")
-            value = value / other.constant if symbol == "/" else other * value.constant if other.terms else (
-                value * other.constant)
+            value = (
+                value / other.constant
+                if symbol == "/"
+                else other * value.constant
+                if other.terms
+                else (value * other.constant)
+            )
 
     def _factor(self, depth: int) -> Linear:
         if depth > _DEPTH:
@@ -242,16 +248,22 @@ def _parse(text: str, where: str) -> Linear:
     return _Expression(text, where).read()
 
 
-def named_values(values: Mapping[str, float] | Sequence[float] | np.ndarray, parameters: tuple[str, ...],
-                 names: tuple[str, ...]) -> dict[str, float]:
+def named_values(
+    values: Mapping[str, float] | Sequence[float] | np.ndarray, parameters: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, float]:
     """Values by name, checked: a dict of some of `names`, or a sequence with one for each of `parameters`."""
     if isinstance(values, Mapping):
         if unknown := set(values) - set(names):
             raise ParameterError(f"bind: no parameters {sorted(unknown)} (this circuit has {list(names)})")
         found = {n: float(v) for n, v in values.items()}
     else:
-        array = check.shape(np.asarray(values, float), (len(parameters),), "bind: values", error=ParameterError,
-                            hint="one for each parameter")
+        array = check.shape(
+            np.asarray(values, float),
+            (len(parameters),),
+            "bind: values",
+            error=ParameterError,
+            hint="one for each parameter",
+        )
         found = dict(zip(parameters, array.tolist(), strict=True))
     if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
         raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})")

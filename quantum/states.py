@@ -16,8 +16,16 @@ from triskele.core.extend import check
 from .errors import CircuitError, StateError
 
 __all__ = [
-    "bloch_vector", "concurrence", "entropy", "fidelity", "mutual_information", "partial_trace", "probabilities",
-    "purity", "schmidt", "trace_distance",
+    "bloch_vector",
+    "concurrence",
+    "entropy",
+    "fidelity",
+    "mutual_information",
+    "partial_trace",
+    "probabilities",
+    "purity",
+    "schmidt",
+    "trace_distance",
 ]
 
 TOLERANCE = {"f": 1e-3, "d": 1e-5}  # of norms, by precision: those of complex64 states drift by 1e-4 in 10^5 gates
@@ -39,8 +47,10 @@ def as_state(state: Any, where: str) -> np.ndarray:
     if not abs(weight - 1.0) < tolerance:  # a NaN comes here too
         raise StateError(f"{where}: a state must have norm (a density matrix: trace) 1, got {weight:.6g}")
     if array.ndim == 2 and not np.allclose(array, array.conj().T, atol=tolerance):
-        raise StateError(f"{where}: a density matrix must be Hermitian, got one that differs from its adjoint by "
-                         f"{np.abs(array - array.conj().T).max():.2g}")
+        raise StateError(
+            f"{where}: a density matrix must be Hermitian, got one that differs from its adjoint by "
+            f"{np.abs(array - array.conj().T).max():.2g}"
+        )
     return array
 
 
@@ -398,8 +408,10 @@ def density_matrix(array: np.ndarray) -> np.ndarray:
 def _same_size(a: Any, b: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     a, b = as_state(a, where), as_state(b, where)
     if a.shape[0] != b.shape[0]:
-        raise StateError(f"{where}: states must have the same number of qubits, got {a.shape[0].bit_length() - 1} and "
-                         f"{b.shape[0].bit_length() - 1}")
+        raise StateError(
+            f"{where}: states must have the same number of qubits, got {a.shape[0].bit_length() - 1} and "
+            f"{b.shape[0].bit_length() - 1}"
+        )
     return a, b
 
 

@@ -44,16 +44,24 @@ def _svg(tokens: list[tuple[float, int, str, bool]]) -> str:
     for x, y, word, cell in tokens:
         cx, cy = _CELL * (x - first + 0.5), _CELL * (y + 0.5)
         if not cell:
-            parts.append(f'<text x="{cx:.1f}" y="{cy:.1f}" dy="0.35em" text-anchor="middle" font-size="12" '
-                         f'opacity="0.7" fill="currentColor">{escape(word)}</text>')
+            parts.append(
+                f'<text x="{cx:.1f}" y="{cy:.1f}" dy="0.35em" text-anchor="middle" font-size="12" '
+                f'opacity="0.7" fill="currentColor">{escape(word)}</text>'
+            )
             continue
-        parts.append(f'<rect x="{cx - _CELL / 2:.1f}" y="{cy - _CELL / 2:.1f}" width="{_CELL}" height="{_CELL}" '
-                     f'fill="none" stroke="currentColor" stroke-opacity="0.25"/>')
+        parts.append(
+            f'<rect x="{cx - _CELL / 2:.1f}" y="{cy - _CELL / 2:.1f}" width="{_CELL}" height="{_CELL}" '
+            f'fill="none" stroke="currentColor" stroke-opacity="0.25"/>'
+        )
         if color := _STONES[word]:
-            parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="{0.38 * _CELL:.1f}" fill="{color}"/>'
-                         f'<text x="{cx:.1f}" y="{cy:.1f}" dy="0.33em" text-anchor="middle" font-size="13" '
-                         f'fill="white">{word}</text>')
+            parts.append(
+                f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="{0.38 * _CELL:.1f}" fill="{color}"/>'
+                f'<text x="{cx:.1f}" y="{cy:.1f}" dy="0.33em" text-anchor="middle" font-size="13" '
+                f'fill="white">{word}</text>'
+            )
     width = _CELL * (max(x for x, *_ in tokens) - first + 1)
     height = _CELL * (max(y for _, y, *_ in tokens) + 1)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
-            f'font-family="Helvetica, Arial, sans-serif">{"".join(parts)}</svg>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
+        f'font-family="Helvetica, Arial, sans-serif">{"".join(parts)}</svg>'
+    )

@@ -104,8 +104,10 @@ class Environment:
         """The rules as Python functions (or Numba functions), which become parts of kernels."""
         missing = [n for n in _NEEDED if not callable(getattr(self, n, None))]
         if missing:
-            raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} "
-                           f"{', '.join(missing)} (static methods)")
+            raise EnvError(
+                f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} "
+                f"{', '.join(missing)} (static methods)"
+            )
         return EnvRules._make(getattr(self, n, None) for n in EnvRules._fields)
 
     @functools.cached_property
@@ -118,8 +120,7 @@ class Environment:
         """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
         self.check()
         spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
-        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None],
-                           *rule_options(self))
+        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None], *rule_options(self))
 
     @property
     def has_masks(self) -> bool:
@@ -148,9 +149,9 @@ class Environment:
             raise EnvError(
                 f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}"
             )
-        if not isinstance(action,
-                          Discrete) and not (isinstance(action,
-                                                        Box) and action.dtype == np.float32 and len(action.shape) == 1):
+        if not isinstance(action, Discrete) and not (
+            isinstance(action, Box) and action.dtype == np.float32 and len(action.shape) == 1
+        ):
             raise EnvError(
                 f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}"
             )

@@ -5,8 +5,18 @@ from __future__ import annotations
 from triskele.core.extend import CheckpointError as CoreCheckpointError
 from triskele.core.extend import ReporterError, TriskeleError
 
-__all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError",
-           "IllegalActionError", "ReinforceError", "ReporterError", "SearchError"]
+__all__ = [
+    "BufferError",
+    "CheckpointError",
+    "DistributionError",
+    "EnvError",
+    "EvaluatorError",
+    "GameError",
+    "IllegalActionError",
+    "ReinforceError",
+    "ReporterError",
+    "SearchError",
+]
 
 
 class ReinforceError(TriskeleError):

@@ -144,8 +144,10 @@ class Game:
         """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
         missing = [n for n in Rules._fields[:7] if not callable(getattr(self, n, None))]
         if missing:
-            raise GameError(f"{self.name}: a game needs the function{'s' if len(missing) > 1 else ''} "
-                            f"{', '.join(missing)} (static methods)")
+            raise GameError(
+                f"{self.name}: a game needs the function{'s' if len(missing) > 1 else ''} "
+                f"{', '.join(missing)} (static methods)"
+            )
         return Rules._make(getattr(self, n, None) for n in Rules._fields)
 
     def draw(self, state: State) -> str:
@@ -161,8 +163,10 @@ class Game:
         for action in state.legal_actions:
             if self.action_name(state, action) == text:
                 return action
-        raise IllegalActionError(f"{self.name}: {text!r} is not legal after {state.moves} (legal: "
-                                 f"{', '.join(self.action_name(state, a) for a in state.legal_actions)})")
+        raise IllegalActionError(
+            f"{self.name}: {text!r} is not legal after {state.moves} (legal: "
+            f"{', '.join(self.action_name(state, a) for a in state.legal_actions)})"
+        )
 
     @functools.cached_property
     def dtype(self) -> np.dtype:
@@ -182,10 +186,16 @@ class Game:
     @functools.cached_property
     def key(self) -> str:
         """Hash of the rules and the description: what is compiled for one key serves every game that has it."""
-        numbers = (self.num_players, self.num_actions, self.num_outcomes, tuple(self.observation_shape),
-                   self.max_length)
-        return fingerprint(numbers, self.dtype, [f for f in self._functions if f is not None],
-                           [f is not None for f in self._functions])
+        numbers = (
+            self.num_players,
+            self.num_actions,
+            self.num_outcomes,
+            tuple(self.observation_shape),
+            self.max_length,
+        )
+        return fingerprint(
+            numbers, self.dtype, [f for f in self._functions if f is not None], [f is not None for f in self._functions]
+        )
 
     @functools.cached_property
     def _functions(self):
@@ -309,8 +319,10 @@ class State:
         """
         seen = self.player if player is None else player
         if isinstance(seen, bool) or not isinstance(seen, (int, np.integer)) or not 0 <= seen < self.game.num_players:
-            raise GameError(f"{self.game.name}: observation needs a player from 0 to {self.game.num_players - 1}, got "
-                            f"{seen!r}{' (chance)' * (player is None)}")
+            raise GameError(
+                f"{self.game.name}: observation needs a player from 0 to {self.game.num_players - 1}, got "
+                f"{seen!r}{' (chance)' * (player is None)}"
+            )
         return self._observation(int(seen))
 
     def _observation(self, player):
@@ -365,8 +377,9 @@ class State:
         return f"<{self.game.name} after {list(self.moves)}>"
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other,
-                          State) and self.game.key == other.game.key and self.data.tobytes() == other.data.tobytes()
+        return (
+            isinstance(other, State) and self.game.key == other.game.key and self.data.tobytes() == other.data.tobytes()
+        )
 
     def __hash__(self) -> int:
         return hash(self.data.tobytes())
@@ -377,9 +390,12 @@ def look(game: Any, records: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     outcomes (N, outcomes).
     """
     n = len(records)
-    found = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros(
-        (n, game.num_actions), bool
-    ), np.zeros((n, game.num_outcomes))
+    found = (
+        np.zeros(n, np.int64),
+        np.zeros(n, bool),
+        np.zeros((n, game.num_actions), bool),
+        np.zeros((n, game.num_outcomes)),
+    )
     game.kernels.look(records, *found)
     return found
 

@@ -125,8 +125,7 @@ def units(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.n
 @short_repr
 @dataclass(frozen=True)
 class Gaussian:
-    """Independent normal distributions, whose widths do not depend on the observation; actions are cut to [low, high].
-    """
+    """Independent normal distributions, whose widths do not depend on observations; actions are cut to [low, high]."""
 
     network: Any  # observations (N, ...) to means (N, k)
     log_std: Any  # (k,)
@@ -263,8 +262,10 @@ class Policy:
         shape = tuple(self.observation_shape)
         single = x.shape == shape
         if not single and x.shape[1:] != shape:
-            raise EnvError(f"policy: an observation must have shape {shape}, or (N, {', '.join(map(str, shape))}) for "
-                           f"several, got {x.shape}")
+            raise EnvError(
+                f"policy: an observation must have shape {shape}, or (N, {', '.join(map(str, shape))}) for "
+                f"several, got {x.shape}"
+            )
         check.finite(x, "policy: an observation", error=EnvError)
         x = x[None] if single else x
         if mask is not None:
@@ -328,8 +329,17 @@ class Policy:
             _try(policy)
         except TracerError:  # a network of the caller that runs on numbers alone
             pass
-        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError,
-                RecursionError, TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            IndexError,
+            KeyError,
+            MemoryError,
+            NotImplementedError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise CheckpointError(
                 f"{where}: its parts do not fit each other: {type(error).__name__} {error}"
             ) from error
@@ -342,14 +352,17 @@ def _try(policy):
     Shapes and types are followed, and nothing is computed.
     """
     shape, actions = policy.observation_shape, policy.num_actions
-    if not isinstance(shape,
-                      tuple) or not all(type(n) is int and n >= 0
-                                        for n in shape) or not (actions is None or type(actions) is int
-                                                                and actions > 0):
+    if (
+        not isinstance(shape, tuple)
+        or not all(type(n) is int and n >= 0 for n in shape)
+        or not (actions is None or type(actions) is int and actions > 0)
+    ):
         raise ValueError(f"observations must have a shape, and actions a number, got {shape!r:.80} and {actions!r:.80}")
     check.kind(policy.normalizer, (Normalizer, None), "the normalizer")
-    inputs = [Spec((1, *shape), np.dtype(np.float32)),
-              *([] if actions is None else [Spec((1, actions), np.dtype(bool))])]
+    inputs = [
+        Spec((1, *shape), np.dtype(np.float32)),
+        *([] if actions is None else [Spec((1, actions), np.dtype(bool))]),
+    ]
     graph, _ = make_graph(
         lambda x, *mask: [policy.head.mode(x if policy.normalizer is None else policy.normalizer(x), *mask)], inputs
     )

@@ -57,8 +57,9 @@ def _lambda_returns(rewards, next_values, terminated, truncated, discount, lam):
     return _backwards(step, next_values[-1], rewards, next_values, terminated, truncated)
 
 
-def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99,
-                   lam: float = 0.95) -> Any:
+def lambda_returns(
+    rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99, lam: float = 0.95
+) -> Any:
     r"""Exponentially weighted means of the 1, 2, ... step returns.
 
     .. math:: G_t = r_t + \gamma \left[(1 - \lambda) V(s_{t+1}) + \lambda G_{t+1}\right]
@@ -98,8 +99,9 @@ def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: A
     return _lambda_returns(rewards, next_values, terminated, truncated, discount, lam)
 
 
-def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_values: Any = None,
-               discount: float = 0.99) -> Any:
+def discounted(
+    rewards: Any, terminated: Any, truncated: Any = None, *, next_values: Any = None, discount: float = 0.99
+) -> Any:
     r"""Sums of discounted rewards, :math:`G_t = r_t + \gamma G_{t+1}`.
 
     Parameters
@@ -145,8 +147,16 @@ def _gae(rewards, values, next_values, terminated, truncated, discount, lam):
     return _backwards(step, np.zeros_like(errors[0]), errors, terminated | truncated)
 
 
-def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99,
-        lam: float = 0.95) -> Any:
+def gae(
+    rewards: Any,
+    values: Any,
+    next_values: Any,
+    terminated: Any,
+    truncated: Any = None,
+    *,
+    discount: float = 0.99,
+    lam: float = 0.95,
+) -> Any:
     r"""Generalized advantage estimates.
 
     .. math:: A_t = \sum_l (\gamma\lambda)^l \delta_{t+l}, \qquad \delta_t = r_t + \gamma V(s_{t+1}) - V(s_t)
@@ -183,7 +193,13 @@ def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated:
     array([1.5, 1. ])
     """
     rewards, values, next_values, terminated, truncated = _checked(
-        "gae", rewards, discount, lam, values=values, next_values=next_values, terminated=terminated,
+        "gae",
+        rewards,
+        discount,
+        lam,
+        values=values,
+        next_values=next_values,
+        terminated=terminated,
         truncated=truncated,
     )
     return _gae(rewards, values, next_values, terminated, truncated, discount, lam)
@@ -205,8 +221,9 @@ def _n_step_returns(rewards, next_values, terminated, truncated, discount, n):
 _n_step = core.jit(_n_step_returns, static_argnames="n")
 
 
-def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, n: int,
-           discount: float = 0.99) -> Any:
+def n_step(
+    rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, n: int, discount: float = 0.99
+) -> Any:
     r"""Sums of `n` discounted rewards and the value of the observation then reached.
 
     .. math:: G_t = \sum_{k=0}^{n-1} \gamma^k r_{t+k} + \gamma^n V(s_{t+n})
@@ -297,9 +314,19 @@ def _v_trace(rewards, values, next_values, ratios, terminated, truncated, discou
     return VTrace(targets, advantages.astype(rewards.dtype), q_values.astype(rewards.dtype))
 
 
-def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated: Any, truncated: Any = None, *,
-            discount: float = 0.99,
-            lam: float = 1.0, clip_targets: float = 1.0, clip_advantages: float = 1.0) -> VTrace:
+def v_trace(
+    rewards: Any,
+    values: Any,
+    next_values: Any,
+    ratios: Any,
+    terminated: Any,
+    truncated: Any = None,
+    *,
+    discount: float = 0.99,
+    lam: float = 1.0,
+    clip_targets: float = 1.0,
+    clip_advantages: float = 1.0,
+) -> VTrace:
     r"""Returns of one policy from steps that another has taken.
 
     .. math:: v_t = V(s_t) + \sum_{k \ge t} \gamma^{k-t} \Big(\prod_{i=t}^{k-1} c_i\Big) \rho_k \delta_k, \quad
@@ -341,8 +368,16 @@ def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated
     array([1.5, 1. ])
     """
     rewards, values, next_values, ratios, terminated, truncated = _checked(
-        "v_trace", rewards, discount, lam, values=values, next_values=next_values, ratios=ratios, terminated=terminated,
+        "v_trace",
+        rewards,
+        discount,
+        lam,
+        values=values,
+        next_values=next_values,
+        ratios=ratios,
+        terminated=terminated,
         truncated=truncated,
     )
-    return _v_trace(rewards, values, next_values, ratios, terminated, truncated, discount, lam, clip_targets,
-                    clip_advantages)
+    return _v_trace(
+        rewards, values, next_values, ratios, terminated, truncated, discount, lam, clip_targets, clip_advantages
+    )

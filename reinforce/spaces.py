@@ -135,8 +135,11 @@ class Box(Space):
     def __init__(self, low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = np.float32):
         self.dtype = np.dtype(dtype)
         try:
-            self.shape = tuple(map(operator.index,
-                                   shape)) if shape is not None else np.broadcast_shapes(np.shape(low), np.shape(high))
+            self.shape = (
+                tuple(map(operator.index, shape))
+                if shape is not None
+                else np.broadcast_shapes(np.shape(low), np.shape(high))
+            )
             self.low, self.high = (np.broadcast_to(np.asarray(b, self.dtype), self.shape) for b in (low, high))
         except (TypeError, ValueError) as error:
             raise EnvError(f"Box: bounds must be numbers of shape {shape}, got {low!r:.60} and {high!r:.60}") from error
@@ -156,8 +159,11 @@ class Box(Space):
         below, above = np.isfinite(low), np.isfinite(high)
         width = np.where(below & above, high, 0.0) - np.where(below & above, low, 0.0)
         tail = random.exponential(keys[1], shape)
-        x = np.where(below & above, low + random.uniform(keys[0], shape) * (width + (self.dtype.kind in "iub")),
-                     random.normal(keys[2], shape))
+        x = np.where(
+            below & above,
+            low + random.uniform(keys[0], shape) * (width + (self.dtype.kind in "iub")),
+            random.normal(keys[2], shape),
+        )
         x = np.where(below & ~above, low + tail, np.where(above & ~below, high - tail, x))
         return np.clip(np.floor(x) if self.dtype.kind in "iub" else x, low, high).astype(self.dtype)
 
@@ -168,9 +174,12 @@ class Box(Space):
         return spaces.Box(self.low.copy(), self.high.copy(), self.shape, self.dtype.type)
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Box) and self.dtype == other.dtype and np.array_equal(
-            self.low, other.low
-        ) and np.array_equal(self.high, other.high)
+        return (
+            isinstance(other, Box)
+            and self.dtype == other.dtype
+            and np.array_equal(self.low, other.low)
+            and np.array_equal(self.high, other.high)
+        )
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype))

@@ -39,8 +39,15 @@ _CLASSES = {
     "triskele.reinforce.mcts.policies.muzero_puct": ("MuZeroPUCT",),
     "triskele.reinforce.mcts.policies.puct": ("PUCT",),
     "triskele.reinforce.mcts.policies.uct": ("UCT",),
-    "triskele.reinforce.policy": ("Categorical", "Flat", "Gaussian", "Greedy", "Normalizer", "Policy",
-                                  "SquashedGaussian"),
+    "triskele.reinforce.policy": (
+        "Categorical",
+        "Flat",
+        "Gaussian",
+        "Greedy",
+        "Normalizer",
+        "Policy",
+        "SquashedGaussian",
+    ),
     "triskele.reinforce.training.episodes": ("Episodes",),
     "triskele.reinforce.training.normalize": ("ReturnScale", "RunningMoments"),
 }
@@ -70,8 +77,17 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
         return unpack(value, arrays, known)
     except FloatingPointError as error:
         raise FloatingPointError(f"{where}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError,
-            MemoryError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        SyntaxError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise CheckpointError(f"{where}: {error}") from error
 
 
@@ -93,8 +109,10 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
             raise TypeError(f"storage: keys of a dictionary must be strings, got {list(value)}")
         return {"dict": {k: pack(v, arrays) for k, v in value.items()}}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"class": _name(type(value)), "fields": {k: pack(v, arrays) for k,
-                                                        v in zip(value._fields, value, strict=True)}}
+        return {
+            "class": _name(type(value)),
+            "fields": {k: pack(v, arrays) for k, v in zip(value._fields, value, strict=True)},
+        }
     if isinstance(value, (list, tuple)):
         return {type(value).__name__: [pack(v, arrays) for v in value]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -102,8 +120,10 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"class": _name(type(value)), "fields": fields}
     if callable(value):
         return {"function": _name(value)}
-    raise TypeError(f"storage: a file holds numbers, arrays, trees and functions with names, got "
-                    f"{type(value).__name__} {value!r:.80}")
+    raise TypeError(
+        f"storage: a file holds numbers, arrays, trees and functions with names, got "
+        f"{type(value).__name__} {value!r:.80}"
+    )
 
 
 def same(a: Any, b: Any) -> bool:
@@ -112,7 +132,8 @@ def same(a: Any, b: Any) -> bool:
     second: dict[str, np.ndarray] = {}
     try:
         return pack(a, first) == pack(b, second) and all(
-            x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(first.values(), second.values(), strict=True))
+            x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(first.values(), second.values(), strict=True)
+        )
     except TypeError:
         return False
 
@@ -178,9 +199,11 @@ def _function(name):
 def _listed(name, listed):
     module, _, path = name.partition(":")
     if path not in listed.get(module, ()):
-        raise TypeError(f"it names {path!r} of the module {module!r}, which is none of the classes and functions that "
-                        f"a file may name "
-                        f"(if it is yours, and you trust the file: known=[{path}])")
+        raise TypeError(
+            f"it names {path!r} of the module {module!r}, which is none of the classes and functions that "
+            f"a file may name "
+            f"(if it is yours, and you trust the file: known=[{path}])"
+        )
     return vars(importlib.import_module(module))[path]
 
 
@@ -191,9 +214,11 @@ def _name(thing):
     for module in [home, "numpy", "scipy.special"]:
         if module in sys.modules and _follow(sys.modules[module], name) is thing:
             return f"{module}:{name}"
-    raise TypeError(f"storage: {thing!r:.80} must be a function or class that can be imported by name, so that a file "
-                    f"can name it "
-                    "(define it at the top of a module)")
+    raise TypeError(
+        f"storage: {thing!r:.80} must be a function or class that can be imported by name, so that a file "
+        f"can name it "
+        "(define it at the top of a module)"
+    )
 
 
 def _follow(module, path):

@@ -16,8 +16,15 @@ from triskele.core.extend import device
 from .errors import BoxError
 from .quantities import number_in
 
-__all__ = ["angles_and_lengths", "as_box", "displacement", "from_lengths_angles", "largest_cutoff", "minimum_image",
-           "volume"]
+__all__ = [
+    "angles_and_lengths",
+    "as_box",
+    "displacement",
+    "from_lengths_angles",
+    "largest_cutoff",
+    "minimum_image",
+    "volume",
+]
 
 
 def as_box(box: Any, where: str = "box") -> np.ndarray:
@@ -136,16 +143,21 @@ def largest_cutoff(box: np.ndarray) -> float:
 def given_box(box: Any, periodic: bool, where: str) -> np.ndarray | None:
     """Return a box that a user gave as (3, 3) float, or None; raise BoxError unless the system is as `periodic`."""
     if (box is not None) != periodic:
-        raise BoxError(f"{where}: a box must be given, as the system has one" if periodic else
-                       f"{where}: a box was given, but the system is not periodic")
+        raise BoxError(
+            f"{where}: a box must be given, as the system has one"
+            if periodic
+            else f"{where}: a box was given, but the system is not periodic"
+        )
     return None if box is None else as_box(box, where)
 
 
 def check_cutoff(name: str, cutoff: float, box: np.ndarray) -> None:
     """Raise BoxError if the cut-off of the potential `name` is too long for the box."""
     if cutoff > (largest := largest_cutoff(box)):
-        raise BoxError(f"{name}: the cut-off must be at most half the smallest box edge {2 * largest:.4g} nm, got "
-                       f"{cutoff} nm (a smaller cutoff, or a larger box)")
+        raise BoxError(
+            f"{name}: the cut-off must be at most half the smallest box edge {2 * largest:.4g} nm, got "
+            f"{cutoff} nm (a smaller cutoff, or a larger box)"
+        )
 
 
 def displacement(d: Any, box: Any) -> Any:

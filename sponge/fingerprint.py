@@ -113,8 +113,10 @@ class _Walk:
             self.hash.update(state)
         elif isinstance(value, MethodType):
             self._function(value.__func__)
-            self.value(value.__self__, frozenset(_names(value.__func__.__code__))
-                       if isinstance(value.__func__, FunctionType) else names)
+            self.value(
+                value.__self__,
+                frozenset(_names(value.__func__.__code__)) if isinstance(value.__func__, FunctionType) else names,
+            )
         elif isinstance(value, functools.partial):
             self.text("partial")
             self.value([value.func, value.args, value.keywords])
@@ -134,8 +136,11 @@ class _Walk:
             for f in fields(value):
                 self.value(getattr(value, f.name, None), names)
         elif callable(value) and not isinstance(getattr(type(value), "__call__", None), FunctionType):  # noqa: B004
-            self.text("callable", getattr(value, "__module__", None) or "",
-                      getattr(value, "__qualname__", type(value).__qualname__))
+            self.text(
+                "callable",
+                getattr(value, "__module__", None) or "",
+                getattr(value, "__qualname__", type(value).__qualname__),
+            )
         else:
             self._instance(value, names)
 
@@ -147,8 +152,9 @@ class _Walk:
             self._function(call)
             names = names | frozenset(_names(call.__code__)) if isinstance(call, FunctionType) else names
         # what no function has led to is data, of which all counts
-        self._attributes(value, names or frozenset(k for k in getattr(value, "__dict__", ()) if not k.startswith("_")),
-                         library=False)
+        self._attributes(
+            value, names or frozenset(k for k in getattr(value, "__dict__", ()) if not k.startswith("_")), library=False
+        )
 
     def _attributes(self, owner, names, library):
         own = getattr(owner, "__dict__", {})

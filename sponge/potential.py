@@ -121,9 +121,11 @@ class Potential(Sealed):
         known = self.__dict__.setdefault("_shapes", shapes)
         if shapes != known:
             key = next(k for k in [*shapes, *known] if shapes.get(k) != known.get(k))
-            raise ValueError(f"{self.name}: params must keep their names and shapes, got {key!r} of shape "
-                             f"{shapes.get(key, 'nothing')} in place of "
-                             f"{known.get(key, 'nothing')} (make a new potential)")
+            raise ValueError(
+                f"{self.name}: params must keep their names and shapes, got {key!r} of shape "
+                f"{shapes.get(key, 'nothing')} in place of "
+                f"{known.get(key, 'nothing')} (make a new potential)"
+            )
 
     def _reshaped(self) -> None:
         """Take the present shapes of `params` as right: they were changed together with what they belong to."""
@@ -140,17 +142,20 @@ class Potential(Sealed):
 
         def evaluate(positions, box, *leaves):
             params = dict(zip(self.params, leaves, strict=True))
-            value, (by_strain,
-                    by_position) = core.value_and_grad(strained, (0, 1))(np.zeros((3, 3)), positions, params, box)
+            value, (by_strain, by_position) = core.value_and_grad(strained, (0, 1))(
+                np.zeros((3, 3)), positions, params, box
+            )
             return value, by_position, by_strain
 
         evaluate.__name__ = self.name
         leaves = [np.asarray(v) for v in self.params.values()]
         task = JitTask(evaluate, engine, [engine.positions, engine.box, *leaves], [energy, gradient, virial])
         keep = Task(_keep, energy, virial, rows)
-        return Plan(stages=[[task], [keep]], rows=rows,
-                    reduce=[Task(subtract_gradient, engine.atom_starts, gradient, engine.forces,
-                                 chunks=engine.atom_chunks)])
+        return Plan(
+            stages=[[task], [keep]],
+            rows=rows,
+            reduce=[Task(subtract_gradient, engine.atom_starts, gradient, engine.forces, chunks=engine.atom_chunks)],
+        )
 
     def __repr__(self):
         sizes = ", ".join(f"{k} {np.shape(v)}" for k, v in self.params.items())
@@ -172,8 +177,9 @@ def parameter(own: dict[str, dict[str, Any]], potential: str, key: str, where: s
     return own[potential][key]
 
 
-def complete(own: dict[str, dict[str, Any]], params: dict[str, dict[str, Any]],
-             where: str) -> dict[str, dict[str, Any]]:
+def complete(
+    own: dict[str, dict[str, Any]], params: dict[str, dict[str, Any]], where: str
+) -> dict[str, dict[str, Any]]:
     """Return `params`, and the values of `own` for what is left out; unknown names and other shapes raise errors."""
     for potential, values in params.items():
         _values(own, potential, where)

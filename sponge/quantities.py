@@ -8,9 +8,15 @@ __all__ = ["number_in"]
 
 # how OpenMM writes the units of `sponge.units`
 _UNITS = {
-    "nm": lambda u: u.nanometer, "ps": lambda u: u.picosecond, "1/ps": lambda u: u.picosecond**-1,
-    "nm/ps": lambda u: u.nanometer / u.picosecond, "K": lambda u: u.kelvin, "bar": lambda u: u.bar,
-    "1/bar": lambda u: u.bar**-1, "dalton": lambda u: u.dalton, "mol/l": lambda u: u.molar,
+    "nm": lambda u: u.nanometer,
+    "ps": lambda u: u.picosecond,
+    "1/ps": lambda u: u.picosecond**-1,
+    "nm/ps": lambda u: u.nanometer / u.picosecond,
+    "K": lambda u: u.kelvin,
+    "bar": lambda u: u.bar,
+    "1/bar": lambda u: u.bar**-1,
+    "dalton": lambda u: u.dalton,
+    "mol/l": lambda u: u.molar,
     "kJ/mol/nm": lambda u: u.kilojoule_per_mole / u.nanometer,
 }
 

@@ -32,8 +32,9 @@ class Sealed:
     def _check_set(self, name: str) -> None:
         if not hasattr(type(self), name) and name not in self.__dict__:
             known = sorted(k for k in {*self.__dict__, *dir(type(self))} if not k.startswith("_"))
-            raise AttributeError(f"{type(self).__name__}: has no attribute {name!r} that can be set"
-                                 + check.near(name, known))
+            raise AttributeError(
+                f"{type(self).__name__}: has no attribute {name!r} that can be set" + check.near(name, known)
+            )
 
 
 class Fixed(Sealed):

@@ -75,10 +75,19 @@ class System(Sealed):
     0.05
     """
 
-    def __init__(self, topology: Topology, masses: Any, box: Any = None, positions: Any = None, velocities: Any = None,
-                 *,
-                 constraints: Constraints | None = None, virtual_sites: Any = (), exclusions: Any = (),
-                 remove_com_motion: bool | None = None):
+    def __init__(
+        self,
+        topology: Topology,
+        masses: Any,
+        box: Any = None,
+        positions: Any = None,
+        velocities: Any = None,
+        *,
+        constraints: Constraints | None = None,
+        virtual_sites: Any = (),
+        exclusions: Any = (),
+        remove_com_motion: bool | None = None,
+    ):
         self.topology = topology
         self.masses: np.ndarray = masses
         self.box: np.ndarray | None = box
@@ -110,8 +119,9 @@ class System(Sealed):
         potential.take_over(self)
         names = {p.name for p in self.potentials}
         if potential.name in names:
-            potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3)
-                                  if f"{potential.name} {k}" not in names)
+            potential.name = next(
+                f"{potential.name} {k}" for k in range(2, len(names) + 3) if f"{potential.name} {k}" not in names
+            )
         potential.check_params()
         potential.check(self)
         self.potentials.append(potential)
@@ -209,8 +219,10 @@ class System(Sealed):
             massless = self.masses[pairs] == 0
             if np.any(massless):
                 k = int(np.argmax(massless.any(1)))
-                raise ConstraintError("constraints: atoms must have mass, got 0 for "
-                                      f"{self.topology.describe(pairs[k][np.argmax(massless[k])])} in constraint {k}")
+                raise ConstraintError(
+                    "constraints: atoms must have mass, got 0 for "
+                    f"{self.topology.describe(pairs[k][np.argmax(massless[k])])} in constraint {k}"
+                )
         check_sites(self)
         for name in ("positions", "velocities"):
             if getattr(self, name) is not None:
@@ -226,12 +238,21 @@ class System(Sealed):
 
     def fingerprint(self) -> bytes:
         """A hash of everything that energies depend on, positions and box apart."""
-        parts = [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites,
-                 self.box is None]
+        parts = [
+            self.masses,
+            self.constraints.pairs,
+            self.constraints.distances,
+            self.exclusions,
+            self.virtual_sites,
+            self.box is None,
+        ]
         for p in self.potentials:
             cls = type(p)
-            parts.append(cls.__qualname__ if cls.__module__.startswith("triskele.")
-                         else [cls.__qualname__, getattr(cls, "function", None)])
+            parts.append(
+                cls.__qualname__
+                if cls.__module__.startswith("triskele.")
+                else [cls.__qualname__, getattr(cls, "function", None)]
+            )
             parts.append({k: v for k, v in p.__dict__.items() if k[0] != "_"})
         return fingerprint_of(*parts)
 
@@ -342,14 +363,23 @@ class System(Sealed):
         t = self.topology
         kinds = ", ".join(f"{count} {name}" for name, count in Counter(t.residue_names.tolist()).most_common(8))
         more = ", …" * (len(set(t.residue_names)) > 8)
-        facts = {"atoms": self.n, "residues": f"{len(t.residue_names):,} ({kinds}{more})",
-                 "bonds": len(t.bonds), "constraints": len(self.constraints), "virtual sites": len(self.virtual_sites),
-                 "mass": f"{self.masses.sum():,.2f} dalton", "box": self._box_text(),
-                 "positions": "none" if self.positions is None else "set",
-                 "velocities": "none" if self.velocities is None else "set"}
-        terms = {"name": [p.name for p in self.potentials], "kind": [type(p).__name__ for p in self.potentials],
-                 "terms": [len(p.atoms) if hasattr(p, "atoms") else "" for p in self.potentials],
-                 "parameters": [", ".join(f"{k} {np.shape(v)}" for k, v in p.params.items()) for p in self.potentials]}
+        facts = {
+            "atoms": self.n,
+            "residues": f"{len(t.residue_names):,} ({kinds}{more})",
+            "bonds": len(t.bonds),
+            "constraints": len(self.constraints),
+            "virtual sites": len(self.virtual_sites),
+            "mass": f"{self.masses.sum():,.2f} dalton",
+            "box": self._box_text(),
+            "positions": "none" if self.positions is None else "set",
+            "velocities": "none" if self.velocities is None else "set",
+        }
+        terms = {
+            "name": [p.name for p in self.potentials],
+            "kind": [type(p).__name__ for p in self.potentials],
+            "terms": [len(p.atoms) if hasattr(p, "atoms") else "" for p in self.potentials],
+            "parameters": [", ".join(f"{k} {np.shape(v)}" for k, v in p.params.items()) for p in self.potentials],
+        }
         return html_facts("System", facts) + (html_table("Potentials", terms, most=20) if self.potentials else "")
 
     def _box_text(self):
@@ -357,8 +387,10 @@ class System(Sealed):
 
     def __repr__(self):
         box = "box " * (self.box is not None) + self._box_text()
-        return (f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} "
-                f"constraints, {box}; {', '.join(p.name for p in self.potentials) or 'no potentials'}>")
+        return (
+            f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} "
+            f"constraints, {box}; {', '.join(p.name for p in self.potentials) or 'no potentials'}>"
+        )
 
 
 def _pairs(pairs, n):
@@ -368,8 +400,9 @@ def _pairs(pairs, n):
 
 
 def _masses(system, values):
-    masses = check.shape(np.array(values, np.float64), (system.n,), "system: masses",
-                         hint=f"one for each of {system.n} atoms")
+    masses = check.shape(
+        np.array(values, np.float64), (system.n,), "system: masses", hint=f"one for each of {system.n} atoms"
+    )
     _check_masses(system, masses)
     return masses
 

@@ -88,19 +88,30 @@ class Topology:
         object.__setattr__(self, "bonds", as_indices(self.bonds, "topology: bonds").reshape(-1, 2))
         n, residues = len(self.names), len(self.residue_names)
         if len(self.elements) != n or len(self.residue_index) != n:
-            raise ValueError(f"topology: names, elements and residue_index must be of one length, got {n}, "
-                             f"{len(self.elements)} and {len(self.residue_index)}")
+            raise ValueError(
+                f"topology: names, elements and residue_index must be of one length, got {n}, "
+                f"{len(self.elements)} and {len(self.residue_index)}"
+            )
         if len(self.residue_ids) != residues or len(self.chain_index) != residues:
-            raise ValueError("topology: residue_names, residue_ids and chain_index must be of one length, got "
-                             f"{residues}, {len(self.residue_ids)} and {len(self.chain_index)}")
+            raise ValueError(
+                "topology: residue_names, residue_ids and chain_index must be of one length, got "
+                f"{residues}, {len(self.residue_ids)} and {len(self.chain_index)}"
+            )
         check_indices(self.bonds, n, "topology: atoms of bonds")
 
     @classmethod
     def of_particles(cls, n: int, name: str = "X", element: int = 0, bonds=()) -> Topology:
         """`n` like particles, each its own residue, in one chain."""
-        return cls(np.full(n, name), np.full(n, element), np.arange(n), np.full(n, name),
-                   np.arange(1, n + 1).astype(f"U{len(str(n))}"),
-                   np.zeros(n, int), np.array(["A"]), bonds)
+        return cls(
+            np.full(n, name),
+            np.full(n, element),
+            np.arange(n),
+            np.full(n, name),
+            np.arange(1, n + 1).astype(f"U{len(str(n))}"),
+            np.zeros(n, int),
+            np.array(["A"]),
+            bonds,
+        )
 
     @property
     def n(self) -> int:
@@ -126,8 +137,9 @@ class Topology:
         from scipy.sparse.csgraph import connected_components
 
         i, j = self.bonds.T
-        return connected_components(coo_array((np.ones(len(i)), (i, j)), (self.n, self.n)),
-                                    directed=False)[1].astype(np.int32)
+        return connected_components(coo_array((np.ones(len(i)), (i, j)), (self.n, self.n)), directed=False)[1].astype(
+            np.int32
+        )
 
 
 def graph_distances(bonds: np.ndarray, n: int, most: int = 3) -> list[np.ndarray]:

@@ -64,7 +64,7 @@ def parse_time(text: Any) -> float:
     if isinstance(text, (int, float)):
         return float(text)
     number = text.strip().rstrip("fpnuµs").strip()
-    unit = text.strip()[len(number):].strip()
+    unit = text.strip()[len(number) :].strip()
     try:
         return float(number) * _TIMES[unit]
     except (ValueError, KeyError):

@@ -27,8 +27,11 @@ def water() -> None:
     sim.minimize(max_steps=5)
     sim.energies(), system.forces()
     with tempfile.TemporaryDirectory() as folder:
-        reporters = [sponge.DCD(Path(folder) / "a.dcd", every=10), sponge.CSV(Path(folder) / "a.csv", every=10),
-                     sponge.Checkpoint(Path(folder) / "a.chk", 20)]
+        reporters = [
+            sponge.DCD(Path(folder) / "a.dcd", every=10),
+            sponge.CSV(Path(folder) / "a.csv", every=10),
+            sponge.Checkpoint(Path(folder) / "a.chk", 20),
+        ]
         sim.run(20, report=reporters)
     rescaling = sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0)
     sponge.Simulation(system, _bath(), barostat=rescaling, seed=1).run(20)
@@ -37,8 +40,13 @@ def water() -> None:
 def integrators() -> None:
     """The usual integrators, in vacuum with constraints."""
     system = _peptide(constraints="h-bonds")
-    for integrator in (_bath(), sponge.VelocityVerlet(0.001), sponge.Brownian(300, 1000.0, 1e-4),
-                       sponge.NoseHoover(300, 1.0, 0.001), sponge.Bussi(300, 1.0, 0.001)):
+    for integrator in (
+        _bath(),
+        sponge.VelocityVerlet(0.001),
+        sponge.Brownian(300, 1000.0, 1e-4),
+        sponge.NoseHoover(300, 1.0, 0.001),
+        sponge.Bussi(300, 1.0, 0.001),
+    ):
         sponge.Simulation(system, integrator, seed=1).run(10)
 
 

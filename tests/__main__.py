@@ -23,8 +23,11 @@ from triskele.core.extend import disk_cache
 
 ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.txt")
-LINTERS = {"ruff": ["ruff", "check", "."], "layers": ["lint-imports"],
-           "mypy": ["mypy", "--cache-dir", str(disk_cache.folder() / "mypy")]}  # for all clones
+LINTERS = {
+    "ruff": ["ruff", "check", "."],
+    "layers": ["lint-imports"],
+    "mypy": ["mypy", "--cache-dir", str(disk_cache.folder() / "mypy")],
+}  # for all clones
 UNKNOWN = 5.0  # seconds of a file without a record
 GROUP = 15.0  # seconds of files in one request: pytest takes half a second to begin
 FULL = 1.5e9  # bytes at which a worker is replaced
@@ -106,8 +109,14 @@ class Run:
     @staticmethod
     def start(log):
         """Start a worker process."""
-        return subprocess.Popen([sys.executable, "-m", "tests.worker"], cwd=ROOT, text=True, stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=log)
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.worker"],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
 
     @staticmethod
     def end(worker):
@@ -130,8 +139,9 @@ class Run:
     def lint(self, name):
         """Run one linter."""
         program, *arguments = LINTERS[name]
-        done = subprocess.run([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, capture_output=True,
-                              text=True)
+        done = subprocess.run(
+            [Path(sys.executable).with_name(program), *arguments], cwd=ROOT, capture_output=True, text=True
+        )
         good = done.returncode == 0
         self.note(name, good, {} if good else {"failed": 1}, done.stdout + done.stderr)
 
@@ -157,9 +167,11 @@ class Run:
         print("\nlongest:")
         for test, took in sorted(self.seconds.items(), key=lambda item: -item[1])[:30]:
             print(f"{took:6.1f} s  {test}") if took > 1 else None
-        print(f"\n{sum(self.seconds.values()):.0f} s of tests in {time.perf_counter() - self.began:.0f} s, "
-              f"at most {self.peak / 1e9:.1f} GB in one worker\n\n"
-              f"{self.counts['passed']} passed, {self.counts['failed']} failed, {self.counts['skipped']} skipped")
+        print(
+            f"\n{sum(self.seconds.values()):.0f} s of tests in {time.perf_counter() - self.began:.0f} s, "
+            f"at most {self.peak / 1e9:.1f} GB in one worker\n\n"
+            f"{self.counts['passed']} passed, {self.counts['failed']} failed, {self.counts['skipped']} skipped"
+        )
 
 
 def main():
@@ -172,8 +184,11 @@ def main():
     parser.add_argument("--record", action="store_true", help="write durations.txt")
     parser.add_argument("paths", nargs="*", type=Path, help="files and folders; all tests, and the linters, by default")
     options = parser.parse_args()
-    names = affected(options.affected) if options.affected else files(
-        [path.resolve() for path in options.paths] or [ROOT / "tests"])
+    names = (
+        affected(options.affected)
+        if options.affected
+        else files([path.resolve() for path in options.paths] or [ROOT / "tests"])
+    )
     if options.quick:
         known = durations()
         names = [name for name in names if known.get(name, UNKNOWN) < 1]
@@ -182,8 +197,10 @@ def main():
         warmup()
     markers = "" if options.affected else options.markers
     limit = [] if markers else ["-o", "faulthandler_timeout=7200"]
-    run = Run([*([] if options.paths else [[name] for name in LINTERS]), *groups(names)],
-              ["-q", "-m", markers, *limit, "-p", "no:cacheprovider"])
+    run = Run(
+        [*([] if options.paths else [[name] for name in LINTERS]), *groups(names)],
+        ["-q", "-m", markers, *limit, "-p", "no:cacheprovider"],
+    )
     threads = [threading.Thread(target=run.serve) for _ in range(options.jobs)]
     for thread in threads:
         thread.start()

@@ -94,8 +94,12 @@ def imports(code, path):
 
 def graph():
     """Return, for each file of the packages, tests, examples and pages, the files that it uses."""
-    files = [file for folder in (*PACKAGES, "tests", "examples") for file in (ROOT / folder).rglob("*.py")
-             if "data" not in file.relative_to(ROOT).parts[1:2]]
+    files = [
+        file
+        for folder in (*PACKAGES, "tests", "examples")
+        for file in (ROOT / folder).rglob("*.py")
+        if "data" not in file.relative_to(ROOT).parts[1:2]
+    ]
     edges = {file: imports(file.read_text(), file) for file in files}
     for file in [*(ROOT / "docs" / "pages").rglob("*.md"), *ROOT.glob("*/README.md"), ROOT / "README.md"]:
         blocks = [block.code for blocks in Page.read(file).scripts.values() for block in blocks]
@@ -106,8 +110,13 @@ def graph():
 def changed(base):
     """Return the files that differ from a commit, and those that git does not know yet."""
     commands = (["diff", "--name-only", base], ["ls-files", "--others", "--exclude-standard"])
-    return {ROOT / name for command in commands for name in subprocess.run(
-        ["git", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()}
+    return {
+        ROOT / name
+        for command in commands
+        for name in subprocess.run(
+            ["git", *command], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    }
 
 
 def affected(base):
@@ -124,10 +133,20 @@ def affected(base):
         new = {user for file in new for user in users.get(file, ())} - seen
     names = {file: str(file.relative_to(ROOT)) for file in seen if file.is_relative_to(ROOT)}
     tests = [name for file, name in names.items() if name.startswith("tests/") and file.name.startswith("test_")]
-    examples = [f"tests/examples/test_examples.py::test_example[{file.name}]" for file, name in names.items()
-                if name.startswith("examples/") and file.suffix == ".py"]
-    pages = [f"tests/docs/test_snippets.py::test_blocks_run_in_an_empty_folder[{name}-{peer}]"
-             for file, name in names.items() if file.suffix == ".md" for peer in Page.read(file).scripts]
-    modules = [f"tests/style/test_docstrings.py::test_examples_run[{name_of(file)}]" for file, name in names.items()
-               if name.split("/")[0] in PACKAGES and file.suffix == ".py" and ">>> " in file.read_text()]
+    examples = [
+        f"tests/examples/test_examples.py::test_example[{file.name}]"
+        for file, name in names.items()
+        if name.startswith("examples/") and file.suffix == ".py"
+    ]
+    pages = [
+        f"tests/docs/test_snippets.py::test_blocks_run_in_an_empty_folder[{name}-{peer}]"
+        for file, name in names.items()
+        if file.suffix == ".md"
+        for peer in Page.read(file).scripts
+    ]
+    modules = [
+        f"tests/style/test_docstrings.py::test_examples_run[{name_of(file)}]"
+        for file, name in names.items()
+        if name.split("/")[0] in PACKAGES and file.suffix == ".py" and ">>> " in file.read_text()
+    ]
     return sorted({*tests, *examples, *pages, *modules, "tests/style"})

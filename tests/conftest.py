@@ -33,8 +33,9 @@ def pytest_collection_modifyitems(items):
     """Multiply the number of examples of every property test at night."""
     if PROFILE != "night":
         return
-    tests = {getattr(item.obj, "__func__",
-                     item.obj) for item in items if is_hypothesis_test(getattr(item, "obj", None))}
+    tests = {
+        getattr(item.obj, "__func__", item.obj) for item in items if is_hypothesis_test(getattr(item, "obj", None))
+    }
     for test in tests:  # Hypothesis has no public way to replace the settings of a decorated test
         asked = test._hypothesis_internal_use_settings or settings.default
         test._hypothesis_internal_use_settings = settings(asked, max_examples=NIGHT * asked.max_examples)

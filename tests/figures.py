@@ -86,8 +86,9 @@ Public names are those on the pages of the reference, each module counted for it
 def seconds(command, **environment):
     """Wall time of a command that must succeed."""
     began = time.perf_counter()
-    done = subprocess.run(command, env=os.environ | {"TRISKELE_QUIET": "1"} | environment, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        command, env=os.environ | {"TRISKELE_QUIET": "1"} | environment, capture_output=True, text=True
+    )
     if done.returncode:
         raise RuntimeError(f"{command}: exit status {done.returncode}\n{done.stderr}")
     return time.perf_counter() - began
@@ -113,8 +114,14 @@ def megabytes(folder, pattern="*"):
 def import_time(python, package):
     """Median seconds of an import in a fresh process, without the start of Python itself."""
     code = f"import time; t = time.perf_counter(); import triskele.{package}; print(time.perf_counter() - t)"
-    found = [float(subprocess.run([python, "-c", code], capture_output=True, text=True, check=True,
-                                  env=os.environ | {"PYTHONPATH": ""}).stdout) for _ in range(6)]
+    found = [
+        float(
+            subprocess.run(
+                [python, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": ""}
+            ).stdout
+        )
+        for _ in range(6)
+    ]
     return statistics.median(found[1:])  # the first one compiles bytecode
 
 
@@ -122,14 +129,24 @@ def public_names():
     """Number of public names of each package, without the mirrors of NumPy and SciPy."""
     from tests.docs.public import REFERENCE
 
-    return Counter({name: len(names) for name, names in REFERENCE["public_modules"]().items()
-                    if not name.startswith(REFERENCE["MIRRORS"])})
+    return Counter(
+        {
+            name: len(names)
+            for name, names in REFERENCE["public_modules"]().items()
+            if not name.startswith(REFERENCE["MIRRORS"])
+        }
+    )
 
 
 def table(title, rows):
     """A table of Markdown."""
-    return "\n".join([f"| {' | '.join(title)} |", f"| --- |{' ---: |' * (len(title) - 1)}",
-                      *(f"| {' | '.join(row)} |" for row in rows)])
+    return "\n".join(
+        [
+            f"| {' | '.join(title)} |",
+            f"| --- |{' ---: |' * (len(title) - 1)}",
+            *(f"| {' | '.join(row)} |" for row in rows),
+        ]
+    )
 
 
 def page(folder):
@@ -144,22 +161,32 @@ def page(folder):
         results.append((name, f"{cold:.1f} s", f"{min(warm, again):.1f} s"))
     names = public_names()
     totals = {p: sum(n for module, n in names.items() if module.split(".")[1] == p) for p in PACKAGES}
-    sizes = [("triskele", f"{megabytes(site, 'triskele'):.1f}"),
-             ("with all that it requires, and pip", f"{megabytes(site):.0f}")]
+    sizes = [
+        ("triskele", f"{megabytes(site, 'triskele'):.1f}"),
+        ("with all that it requires, and pip", f"{megabytes(site):.0f}"),
+    ]
     imports = [(f"`triskele.{p}`", f"{import_time(python, p):.2f} s", str(totals[p])) for p in PACKAGES]
     return TEXT.format(
-        date=f"{datetime.date.today():%Y-%m-%d}", processor=processor(), cores=os.cpu_count(),
-        python=platform.python_version(), load=f"{load:.1f}",
+        date=f"{datetime.date.today():%Y-%m-%d}",
+        processor=processor(),
+        cores=os.cpu_count(),
+        python=platform.python_version(),
+        load=f"{load:.1f}",
         steps=table(("step", "time"), [(step, f"{time:.1f} s") for step, time in steps.items()]),
         results=table(("whole process, with imports", "empty kernel cache", "kernels on disk"), results),
-        sizes=table(("", "MB"), sizes), imports=table(("package", "import", "public names"), imports))
+        sizes=table(("", "MB"), sizes),
+        imports=table(("package", "import", "public names"), imports),
+    )
 
 
 def processor():
     """The processor by its name."""
     cpuinfo = Path("/proc/cpuinfo")
-    names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines()
-             if line.startswith("model name")] if cpuinfo.exists() else []
+    names = (
+        [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        if cpuinfo.exists()
+        else []
+    )
     return names[0] if names else platform.processor() or platform.machine()
 
 

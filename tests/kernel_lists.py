@@ -49,8 +49,14 @@ def run(package, name):
     code = f"from tests.kernel_lists import record; record({package!r}, {name!r})"
     with tempfile.TemporaryDirectory() as folder:
         variables = {"TRISKELE_CACHE_DIR": folder, "TRISKELE_COMPILE_JOBS": "1", "TRISKELE_QUIET": "1"}
-        text = subprocess.run([sys.executable, "-c", code], env=os.environ | variables, cwd=ROOT, check=True,
-                              capture_output=True, text=True).stdout
+        text = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | variables,
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
     return [line.removeprefix("kernel: ") for line in text.splitlines() if line.startswith("kernel: ")]
 
 

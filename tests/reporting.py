@@ -8,6 +8,7 @@ from typing import Any
 
 def stop_at(step: int) -> Callable[[dict[str, Any]], None]:
     """Return a reporter that ends the work once it has made so many steps."""
+
     def reporter(record):
         if record["step"] >= step:
             raise StopIteration(f"step {record['step']}")

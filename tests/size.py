@@ -64,8 +64,11 @@ def at(revision):
     command = ["git", "archive", revision, *PACKAGES]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        return {member.name: archive.extractfile(member).read().decode() for member in archive
-                if member.isfile() and member.name.endswith(".py")}
+        return {
+            member.name: archive.extractfile(member).read().decode()
+            for member in archive
+            if member.isfile() and member.name.endswith(".py")
+        }
 
 
 def by_folder(sources):

@@ -50,8 +50,13 @@ print(*{e.data["dispatcher"].py_func.__module__ for _, e in recorder.buffer})
 
 @pytest.mark.slow
 def test_constructors_compile_only_what_draws_initial_weights(tmp_path):
-    done = subprocess.run([sys.executable, "-c", CONSTRUCTORS], env={**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)},
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CONSTRUCTORS],
+        env={**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert set(done.stdout.split()) <= {"triskele.core.kernels.philox_kernels", "triskele.core.kernels.philox"}
 
 
@@ -95,7 +100,10 @@ def test_a_wheel_with_shipped_kernels_compiles_nothing_at_first_use(tmp_path):
 def test_every_part_is_found(package):
     """A function that `WORK` forgets is never run, neither by ``triskele warmup`` nor by a test."""
     module = import_module(f"triskele.{package}.warmup")
-    written = {f for name, f in vars(module).items()
-               if isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_")}
+    written = {
+        f
+        for name, f in vars(module).items()
+        if isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_")
+    }
     assert set(module.WORK) == written
     assert len(module.WORK) == len(written)

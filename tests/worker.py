@@ -67,8 +67,9 @@ def main():
         gc.collect()
         good = status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         held, peak = memory()
-        json.dump({"good": good, "counts": outcomes.counts, "seconds": outcomes.seconds, "held": held, "peak": peak},
-                  answers)
+        json.dump(
+            {"good": good, "counts": outcomes.counts, "seconds": outcomes.seconds, "held": held, "peak": peak}, answers
+        )
         answers.write("\n")
         answers.flush()
     faulthandler.dump_traceback_later(60, exit=True)  # a thread or a child that a test left may never let go

@@ -59,15 +59,18 @@ class Arithmetic:
                 c = x.offset
                 return self._affine({a: c * k for a, k in (y.terms or {}).items()} if c else {}, c * y.offset)
             low, high = (
-                x.low * y.low, x.high * y.high
-            ) if x.low is not None and y.low is not None and x.low >= 0 and y.low >= 0 else (None, None)
+                (x.low * y.low, x.high * y.high)
+                if x.low is not None and y.low is not None and x.low >= 0 and y.low >= 0
+                else (None, None)
+            )
             level = max(x.level, y.level)
             return self.atom(self.ins(f"mul i64 {self.name(x)}, {self.name(y)}", level), level, low, high)
         kind = x.dtype.kind
         if kind == "c":
             (a, b), (c, d) = x.parts, y.parts
-            return self._complex(self.sub(self.mul(a, c), self.mul(b, d)), self.add(self.mul(a, d), self.mul(b, c)),
-                                 x.dtype)
+            return self._complex(
+                self.sub(self.mul(a, c), self.mul(b, d)), self.add(self.mul(a, d), self.mul(b, c)), x.dtype
+            )
         if kind == "b":
             return self.and_(x, y)
         return self._binary("fmul", "mul", x, y)
@@ -107,8 +110,11 @@ class Arithmetic:
         re = self.mul(self.add(u, self.mul(v, ratio)), scale)
         im = self.mul(self.sub(self.select(big, v, self.mul(v, ratio)), self.select(big, self.mul(u, ratio), u)), scale)
         im = self.select(big, im, self.mul(self.sub(self.mul(b, ratio), a), scale))
-        return self._complex(self.select(both_zero, self.div(a, self.abs(c)), re),
-                             self.select(both_zero, self.div(b, self.abs(c)), im), x.dtype)
+        return self._complex(
+            self.select(both_zero, self.div(a, self.abs(c)), re),
+            self.select(both_zero, self.div(b, self.abs(c)), im),
+            x.dtype,
+        )
 
     def _int_div(self, x, y, what):
         """Truncated quotient or remainder; a divisor of 0 gives 0, the lowest number over -1 itself, as NumPy."""
@@ -143,8 +149,9 @@ class Arithmetic:
             if kind == "u":
                 return q
             r = self._int_div(x, y, "rem")
-            wrong = self.logical_and(self.cmp("!=", r, self.const(0, r.dtype)),
-                                     self.cmp("<", self.xor(r, y), self.const(0, r.dtype)))
+            wrong = self.logical_and(
+                self.cmp("!=", r, self.const(0, r.dtype)), self.cmp("<", self.xor(r, y), self.const(0, r.dtype))
+            )
             return self.select(wrong, self._binary("", "sub", q, self.const(1, q.dtype)), q)
         r = self._fmod(x, y)
         zero, one = self.const(0.0, x.dtype), self.const(1.0, x.dtype)
@@ -168,8 +175,9 @@ class Arithmetic:
             r = self._int_div(x, y, "rem")
             if kind == "u":
                 return r
-            wrong = self.logical_and(self.cmp("!=", r, self.const(0, r.dtype)),
-                                     self.cmp("<", self.xor(r, y), self.const(0, r.dtype)))
+            wrong = self.logical_and(
+                self.cmp("!=", r, self.const(0, r.dtype)), self.cmp("<", self.xor(r, y), self.const(0, r.dtype))
+            )
             return self.select(wrong, self._binary("", "add", r, y), r)
         r = self._fmod(x, y)
         zero = self.const(0.0, x.dtype)
@@ -223,20 +231,37 @@ class Arithmetic:
         if d.low is None:
             return None
         lo, hi = d.low, d.high
-        always, never = {"<": (hi < 0, lo >= 0), "<=": (hi <= 0, lo > 0), ">": (lo > 0, hi <= 0),
-                         ">=": (lo >= 0, hi < 0),
-                         "==": (lo == hi == 0, lo > 0 or hi < 0), "!=": (lo > 0 or hi < 0, lo == hi == 0)}[op]
+        always, never = {
+            "<": (hi < 0, lo >= 0),
+            "<=": (hi <= 0, lo > 0),
+            ">": (lo > 0, hi <= 0),
+            ">=": (lo >= 0, hi < 0),
+            "==": (lo == hi == 0, lo > 0 or hi < 0),
+            "!=": (lo > 0 or hi < 0, lo == hi == 0),
+        }[op]
         if always or never:
             return always
         if len(d.terms) == 1:
-            (atom, c), = d.terms.items()
+            ((atom, c),) = d.terms.items()
             if c in (1, -1):
                 zero = -d.offset * c  # the value of the atom at which d is 0
-                places = {"<": (zero,), ">=": (zero,), "<=": (zero + 1,), ">": (zero + 1,), "==": (zero, zero + 1),
-                          "!=": (zero, zero + 1)}[op]
+                places = {
+                    "<": (zero,),
+                    ">=": (zero,),
+                    "<=": (zero + 1,),
+                    ">": (zero + 1,),
+                    "==": (zero, zero + 1),
+                    "!=": (zero, zero + 1),
+                }[op]
                 if c == -1:
-                    places = {"<": (zero + 1,), ">=": (zero + 1,), "<=": (zero,), ">": (zero,), "==": (zero, zero + 1),
-                              "!=": (zero, zero + 1)}[op]
+                    places = {
+                        "<": (zero + 1,),
+                        ">=": (zero + 1,),
+                        "<=": (zero,),
+                        ">": (zero,),
+                        "==": (zero, zero + 1),
+                        "!=": (zero, zero + 1),
+                    }[op]
                 self.breaks.setdefault(atom, set()).update(places)
         return None
 
@@ -273,8 +298,9 @@ class Arithmetic:
         signed = x if x.dtype.kind == "i" else y
         negative = self.cmp("<", signed, self.const(0, signed.dtype))
         plain = self.cmp(op, *[Value(v.name, np.dtype(f"u{v.dtype.itemsize}"), v.level) for v in (x, y)])
-        return self.select(negative, self.const(op == "!=" or (op[0] == "<") == (signed is x) and op != "==", BOOL),
-                           plain)
+        return self.select(
+            negative, self.const(op == "!=" or (op[0] == "<") == (signed is x) and op != "==", BOOL), plain
+        )
 
     def select(self, c: Value, x: Value, y: Value) -> Value:
         if c.const is not None:
@@ -282,8 +308,9 @@ class Arithmetic:
         if x is y:
             return x
         if x.dtype.kind == "c":
-            return self._complex(self.select(c, x.parts[0], y.parts[0]), self.select(c, x.parts[1], y.parts[1]),
-                                 x.dtype)
+            return self._complex(
+                self.select(c, x.parts[0], y.parts[0]), self.select(c, x.parts[1], y.parts[1]), x.dtype
+            )
         level, t = max(c.level, x.level, y.level), llvm_type(x.dtype)
         name = self.ins(f"select i1 {c.name}, {t} {self.name(x)}, {t} {self.name(y)}", level)
         if x.terms is not None and y.terms is not None:
@@ -360,8 +387,11 @@ class Arithmetic:
             raise NotEmittable(op)
         x, y = self._plain(x), self._plain(y)
         unsigned = Value(y.name, np.dtype(f"u{y.dtype.itemsize}"), y.level, None, y.const)
-        fits = self.cmp("<", unsigned,
-                        self.const(bits, unsigned.dtype)) if y.const is None else self.const(0 <= y.const < bits, BOOL)
+        fits = (
+            self.cmp("<", unsigned, self.const(bits, unsigned.dtype))
+            if y.const is None
+            else self.const(0 <= y.const < bits, BOOL)
+        )
         safe = self.select(fits, y, self.const(bits - 1, y.dtype))
         z = self._binary("", op, x, self._plain(safe))
         return z if op == "ashr" else self.select(fits, z, self.const(0, x.dtype))
@@ -395,8 +425,9 @@ class Arithmetic:
             op = "fptosi" if dtype.kind == "i" or dtype.itemsize < 8 else "fptoui"
             wide = max(dtype.itemsize, 4) if dtype.kind == "i" else 8  # NaN and out of range: what the processor does
             got = self.ins(f"freeze i{8 * wide} " + self.ins(f"{op} {a} {name} to i{8 * wide}", x.level), x.level)
-            return Value(got if wide == dtype.itemsize else self.ins(f"trunc i{8 * wide} {got} to {b}", x.level), dtype,
-                         x.level)
+            return Value(
+                got if wide == dtype.itemsize else self.ins(f"trunc i{8 * wide} {got} to {b}", x.level), dtype, x.level
+            )
         elif dtype.kind == "f":
             op = "sitofp" if have.kind == "i" else "uitofp"
         elif a == b:

@@ -26,8 +26,10 @@ from .wrapper import MISS
 
 __all__ = ["ClosedOver", "closed_over", "warn_of_baked"]
 
-_CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
-                                          "monotonic_ns", "process_time")}
+_CLOCKS = {
+    id(getattr(time, n))
+    for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")
+}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads
 _SHARE = 100  # times longer than a look at what a function closes over until the next one
 _LEAST = 2e-3  # seconds until then, at least
@@ -76,8 +78,11 @@ def warn_of_baked(f: Callable[..., Any], name: str) -> Iterator[None]:
     after = _states(outside)
     for source in before:
         if before[source] != after[source]:
-            _warn(f"jit of {name}: it draws from {source} while it is traced, so that every call sees the same numbers "
-                  "(use core.random with a key that is an argument, or draw outside)", 7)
+            _warn(
+                f"jit of {name}: it draws from {source} while it is traced, so that every call sees the same numbers "
+                "(use core.random with a key that is an argument, or draw outside)",
+                7,
+            )
     if _reads_clock(f, outside):
         _warn(f"jit of {name}: it reads a clock, which happens once, when it is traced (read it outside)", 7)
 
@@ -121,8 +126,11 @@ class ClosedOver:
         end = time.perf_counter()
         self._next = end + max(_LEAST, _SHARE * (end - now)) if self._arrays or self._read else math.inf
         for what in found:
-            _warn(f"jit of {name}: {what} has changed since it was compiled, which its programs do not see (pass it as "
-                  "an argument, or compile again with core.jit)", level)
+            _warn(
+                f"jit of {name}: {what} has changed since it was compiled, which its programs do not see (pass it as "
+                "an argument, or compile again with core.jit)",
+                level,
+            )
 
     def ask(self, caller: Callable[..., Any], *flat: Any) -> Any:
         """Call `caller`, which has no clock of its own; a `MISS` where it is time to look."""
@@ -133,13 +141,18 @@ class ClosedOver:
         return 0.0 if self._next == math.inf else max(1e-9, self._next - time.perf_counter())
 
 
-def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None,
-                fixed: dict[str, Any]) -> ClosedOver | None:
+def closed_over(
+    f: Callable[..., Any], graph: Graph, before: ClosedOver | None, fixed: dict[str, Any]
+) -> ClosedOver | None:
     """What `f` reads from outside: arrays that are constants of `graph`, its trace, and those known `before`; values of
     names; and attributes of its static arguments `fixed`.
     """
-    constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const
-                 and isinstance(a.value, np.ndarray)}
+    constants = {
+        _fingerprint(a.value)
+        for e in graph.equations
+        for a in e.inputs
+        if type(a) is Const and isinstance(a.value, np.ndarray)
+    }
     arrays = {} if before is None else before._arrays
     for v in _outside(f).values() if constants else ():
         for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:

@@ -33,15 +33,21 @@ class Bound:
         `run_program`. They are valid as long as this object lives.
     """
 
-    def __init__(self, program: Any, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray],
-                 scratch: np.ndarray | None = None):
+    def __init__(
+        self,
+        program: Any,
+        inputs: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray],
+        scratch: np.ndarray | None = None,
+    ):
         scratch = Bound.scratch_for(program) if scratch is None else scratch
         addresses = [_address(a) for a in (*inputs, *outputs)]
         table = np.array([*addresses, 0], np.int64)  # never empty
         at = _address(table)
         self.program = program
-        self.words = np.array([program.module.address("main"), at, at + 8 * len(inputs),
-                               -(-_address(scratch) // 64) * 64], np.int64)
+        self.words = np.array(
+            [program.module.address("main"), at, at + 8 * len(inputs), -(-_address(scratch) // 64) * 64], np.int64
+        )
         self._arrays = inputs, outputs, scratch, table
 
     def __repr__(self) -> str:

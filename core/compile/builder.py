@@ -51,8 +51,12 @@ def number_loops(text: str) -> str:
         out += [f"!{k}", piece[1:]]
         nodes.append(f"!{k} = distinct !{{!{k}, !0{f', !{piece[0]}' if piece[0] != '0' else ''}}}")
     if nodes:
-        out += ['!0 = !{!"llvm.loop.unroll.disable"}\n!1 = !{!"llvm.loop.interleave.count", i32 1}\n',
-                '!2 = !{!"llvm.loop.interleave.count", i32 4}\n', "\n".join(nodes), "\n"]
+        out += [
+            '!0 = !{!"llvm.loop.unroll.disable"}\n!1 = !{!"llvm.loop.interleave.count", i32 1}\n',
+            '!2 = !{!"llvm.loop.interleave.count", i32 4}\n',
+            "\n".join(nodes),
+            "\n",
+        ]
     return "".join(out)
 
 
@@ -168,8 +172,10 @@ class Builder(Arithmetic, Functions, Narrow):
             n = item.var[1:]
             before = self._label
             if item.guarded:
-                lines += [f"  {item.var}.g = icmp slt i64 {item.start}, {item.stop}",
-                          f"  br i1 {item.var}.g, label %{n}.body, label %{n}.exit"]
+                lines += [
+                    f"  {item.var}.g = icmp slt i64 {item.start}, {item.stop}",
+                    f"  br i1 {item.var}.g, label %{n}.body, label %{n}.exit",
+                ]
             else:
                 lines.append(f"  br label %{n}.body")
             lines += [f"{n}.body:", ""]
@@ -178,9 +184,12 @@ class Builder(Arithmetic, Functions, Narrow):
             self._render(item.items, lines)
             mark = LONG_LOOP if len(lines) - slot > LONG else LOOP
             lines[slot] = f"  {item.var} = phi i64 [ {item.start}, %{before} ], [ {item.var}.n, %{self._label} ]"
-            lines += [f"  {item.var}.n = add nuw nsw i64 {item.var}, 1",
-                      f"  {item.var}.c = icmp eq i64 {item.var}.n, {item.stop}",
-                      f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body{mark}", f"{n}.exit:"]
+            lines += [
+                f"  {item.var}.n = add nuw nsw i64 {item.var}, 1",
+                f"  {item.var}.c = icmp eq i64 {item.var}.n, {item.stop}",
+                f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body{mark}",
+                f"{n}.exit:",
+            ]
             self._label = f"{n}.exit"
 
     # -- constants and index values

@@ -52,15 +52,18 @@ def located(error: IndexOutOfBoundsError, graph: Graph, args: Sequence[Any]) -> 
         if eqn.primitive.kind == "control" or any(v is None for v in values):
             continue
         in_range = eqn.params.get("in_range", ())
-        for axis, index in enumerate(values[len(values) - len(in_range):]):
+        for axis, index in enumerate(values[len(values) - len(in_range) :]):
             n = np.shape(values[0])[axis]
             wrong = np.argwhere((np.asarray(index) < -n) | (np.asarray(index) >= n))
             if len(wrong):
                 place, own = tuple(map(int, wrong[0])), np.shape(index)
                 labels = next((k for k in range(len(own), 0, -1) if own[k - 1] > 1), 0)  # labels become a column
                 at = f" at {place[:labels]}" if labels else ""
-                said = eqn.source and eqn.source.indices or (
-                    f"index {np.asarray(index)[place]} is out of bounds for axis {axis} with size {n}")
+                said = (
+                    eqn.source
+                    and eqn.source.indices
+                    or (f"index {np.asarray(index)[place]} is out of bounds for axis {axis} with size {n}")
+                )
                 return IndexOutOfBoundsError(f"{said}{at} (at {eqn.source})")
         with np.errstate(all="ignore"):
             out = bind(eqn.primitive, *values, **eqn.params)

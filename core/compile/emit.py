@@ -158,8 +158,10 @@ class Unit:
                 if place.kind == "arena":
                     self.head.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {place.at}")
                 else:
-                    self.head += [f"  {name}.q = getelementptr ptr, ptr %{place.kind}s, i64 {place.at}",
-                                  f"  {name} = load ptr, ptr {name}.q"]
+                    self.head += [
+                        f"  {name}.q = getelementptr ptr, ptr %{place.kind}s, i64 {place.at}",
+                        f"  {name} = load ptr, ptr {name}.q",
+                    ]
         return name
 
     def table(self, pointers: list[str], stem: str = "table", size: int = 0) -> str:
@@ -195,12 +197,18 @@ class Unit:
         end = self.label("end")
         self.lines[slot] = f"  {var} = phi i64 [ 0, %{before} ], [ {var}.n, %{end} ]"
         for k, ((now, then, other), (start, first, second)) in enumerate(zip(triples, alternating, strict=True)):
-            for j, (name, initial, later) in enumerate(((now, start, then), (then, first, other),
-                                                        (other, second, then))):
+            for j, (name, initial, later) in enumerate(
+                ((now, start, then), (then, first, other), (other, second, then))
+            ):
                 self.lines[slot + 1 + 3 * k + j] = f"  {name} = phi ptr [ {initial}, %{before} ], [ {later}, %{end} ]"
-        self.lines += [f"  br label %{end}", f"{end}:", f"  {var}.n = add nuw nsw i64 {var}, 1",
-                       f"  {var}.c = icmp eq i64 {var}.n, {n}",
-                       f"  br i1 {var}.c, label %{done}, label %{body}", f"{done}:"]
+        self.lines += [
+            f"  br label %{end}",
+            f"{end}:",
+            f"  {var}.n = add nuw nsw i64 {var}, 1",
+            f"  {var}.c = icmp eq i64 {var}.n, {n}",
+            f"  br i1 {var}.c, label %{done}, label %{body}",
+            f"{done}:",
+        ]
 
     def return_if(self, condition: str) -> None:
         """End the function with 1 where the i1 `condition` holds."""
@@ -254,9 +262,16 @@ class Unit:
         if watch is not None and self.plan.copies:
             watch.read(self, self.plan)
         linkage = "" if self.name == "main" else "internal "
-        self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{",
-                                  "entry:", *self.head,
-                                  "  br label %start", "start:", *self.lines, "  ret i32 0", "}"]
+        self.module.functions += [
+            f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{",
+            "entry:",
+            *self.head,
+            "  br label %start",
+            "start:",
+            *self.lines,
+            "  ret i32 0",
+            "}",
+        ]
 
     def _settled(self, kernels):
         """Number of the first step from which on nothing can raise: a call that raises leaves its arguments alone."""
@@ -285,8 +300,9 @@ class Unit:
 
     def _call_kernel(self, group: Group, kernel: Kernel):
         if kernel.chunks == 1:
-            arguments = ", ".join([f"ptr {self.pointer(b)}" for b in kernel.buffers]
-                                  + ["i64 0", f"i64 {kernel.extent}"])
+            arguments = ", ".join(
+                [f"ptr {self.pointer(b)}" for b in kernel.buffers] + ["i64 0", f"i64 {kernel.extent}"]
+            )
             failed = self.ins(f"call i64 @{kernel.name}({arguments})")
             self._settle([group], [kernel], [failed])
             return
@@ -299,10 +315,14 @@ class Unit:
         chunks = [self._chunk(k) for k in kernels]
         lines = []
         for k, (function, _, _) in enumerate(chunks):
-            lines += [f"  %q{k} = getelementptr ptr, ptr %contexts, i64 {k}", f"  %c{k} = load ptr, ptr %q{k}",
-                      f"  call void @{function}(ptr %c{k}, i64 %chunk)"]
-        name = self.module.define(self.label(f"{self.name}.blocks"), "void @(ptr %contexts, i64 %chunk)",
-                                  [*lines, "  ret void"])
+            lines += [
+                f"  %q{k} = getelementptr ptr, ptr %contexts, i64 {k}",
+                f"  %c{k} = load ptr, ptr %q{k}",
+                f"  call void @{function}(ptr %c{k}, i64 %chunk)",
+            ]
+        name = self.module.define(
+            self.label(f"{self.name}.blocks"), "void @(ptr %contexts, i64 %chunk)", [*lines, "  ret void"]
+        )
         table = self.table([context for _, context, _ in chunks])
         if sum(k.estimate for k in kernels) > PARALLEL:
             self._run_chunks(name, table, row_blocks.chunks)
@@ -330,12 +350,16 @@ class Unit:
             total = far[0]
             for f in far[1:]:
                 total = self.ins(f"or i64 {total}, {f}")
-            self.lines += [f"  br i1 {self.ins(f'icmp slt i64 {total}, 0')}, label %{again}, label %{near}",
-                           f"{again}:"]
+            self.lines += [
+                f"  br i1 {self.ins(f'icmp slt i64 {total}, 0')}, label %{again}, label %{near}",
+                f"{again}:",
+            ]
             for group in groups:
                 graph = self._graph_of(group)
-                self._callback(self._operation(Again(graph)),
-                               self.table([self.pointer(v) for v in (*graph.inputs, *graph.outputs)]))
+                self._callback(
+                    self._operation(Again(graph)),
+                    self.table([self.pointer(v) for v in (*graph.inputs, *graph.outputs)]),
+                )
             self.lines += [f"  br label %{settled}", f"{near}:"]
         for kernel, f in zip(kernels, failed, strict=True):
             if kernel.checks:
@@ -346,8 +370,12 @@ class Unit:
     def _graph_of(self, group):
         """A nest as a graph from what it reads in memory to what it stores."""
         own = {r.var for r in group.roots}
-        return Graph([v for v in group.reads if v not in own], sorted(group.formulas, key=self._order.__getitem__),
-                     [r.var for r in group.roots], self.name)
+        return Graph(
+            [v for v in group.reads if v not in own],
+            sorted(group.formulas, key=self._order.__getitem__),
+            [r.var for r in group.roots],
+            self.name,
+        )
 
     @cached_property
     def _order(self):
@@ -363,25 +391,34 @@ class Unit:
             flag = self.fresh("flag")
             self.head.append(f"  {flag} = alloca i64")
             self.line(f"store i64 0, ptr {flag}")
-        lines = [f"  %lo = mul nsw i64 %chunk, {kernel.step}",
-                 f"  %end = add nsw i64 %lo, {kernel.step}", f"  %over = icmp sgt i64 %end, {kernel.extent}",
-                 f"  %hi = select i1 %over, i64 {kernel.extent}, i64 %end"]
+        lines = [
+            f"  %lo = mul nsw i64 %chunk, {kernel.step}",
+            f"  %end = add nsw i64 %lo, {kernel.step}",
+            f"  %over = icmp sgt i64 %end, {kernel.extent}",
+            f"  %hi = select i1 %over, i64 {kernel.extent}, i64 %end",
+        ]
         names = []
         for k, what in enumerate(kernel.buffers):
             lines += [f"  %q{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %p{k} = load ptr, ptr %q{k}"]
             if isinstance(what, Partial):
                 nbytes = what.size * what.root.var.spec.dtype.itemsize
-                lines += [f"  %o{k} = mul nsw i64 %chunk, {nbytes}",
-                          f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %o{k}"]
+                lines += [
+                    f"  %o{k} = mul nsw i64 %chunk, {nbytes}",
+                    f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %o{k}",
+                ]
                 names.append(f"ptr %r{k}")
             else:
                 names.append(f"ptr %p{k}")
         lines.append(f"  %failed = call i64 @{kernel.name}({', '.join([*names, 'i64 %lo', 'i64 %hi'])})")
         if flag:
-            lines += [f"  %fq = getelementptr ptr, ptr %context, i64 {len(pointers)}", "  %flag = load ptr, ptr %fq",
-                      "  %old = atomicrmw or ptr %flag, i64 %failed monotonic"]
-        name = self.module.define(self.label(f"{self.name}.chunk"), "void @(ptr %context, i64 %chunk)",
-                                  [*lines, "  ret void"])
+            lines += [
+                f"  %fq = getelementptr ptr, ptr %context, i64 {len(pointers)}",
+                "  %flag = load ptr, ptr %fq",
+                "  %old = atomicrmw or ptr %flag, i64 %failed monotonic",
+            ]
+        name = self.module.define(
+            self.label(f"{self.name}.chunk"), "void @(ptr %context, i64 %chunk)", [*lines, "  ret void"]
+        )
         return name, self.table(pointers + ([flag] if flag else [])), flag
 
     def _combine(self, kernel, partial):
@@ -389,8 +426,9 @@ class Unit:
         root = partial.root
         op, spec = root.eqn.primitive.name, root.var.spec
         body = combine_body(op, spec.dtype, partial.size, kernel.chunks, self.module)
-        name = self.module.define(self.label(f"{self.name}.sum"), "void @(ptr noalias %out, ptr noalias %partials) #0",
-                                  body)
+        name = self.module.define(
+            self.label(f"{self.name}.sum"), "void @(ptr noalias %out, ptr noalias %partials) #0", body
+        )
         self.line(f"call void @{name}(ptr {self.pointer(root.var)}, ptr {self.pointer(partial)})")
 
     # -- host calls ----------------------------------------------------------------------------------------------------
@@ -409,8 +447,10 @@ class Unit:
         arrays = [self.pointer(as_array(a)) for a in (*eqn.inputs, *eqn.outputs)]
         machine, python, done = self.label("machine"), self.label("python"), self.label("called")
         entry = self.ins(f"load atomic ptr, ptr {self.offset('@tsk_entries', 8 * k)} acquire, align 8")
-        self.lines += [f"  br i1 {self.ins(f'icmp eq ptr {entry}, null')}, label %{python}, label %{machine}",
-                       f"{machine}:"]
+        self.lines += [
+            f"  br i1 {self.ins(f'icmp eq ptr {entry}, null')}, label %{python}, label %{machine}",
+            f"{machine}:",
+        ]
         failed = self.ins(f"call i32 {entry}(ptr {self.table(arrays)})")
         self.lines += [f"  br i1 {self.ins(f'icmp eq i32 {failed}, 0')}, label %{done}, label %{python}", f"{python}:"]
         self._callback(k, self.table(pointers))

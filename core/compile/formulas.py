@@ -13,8 +13,17 @@ from ..graph.primitive import Primitive
 from .builder import Builder
 from .scalars import NotEmittable, Value, real_of
 
-__all__ = ["REDUCERS", "align", "cost_of", "emit_formula", "has_native_form", "index_key", "linear", "pull_element",
-           "reshape_index"]
+__all__ = [
+    "REDUCERS",
+    "align",
+    "cost_of",
+    "emit_formula",
+    "has_native_form",
+    "index_key",
+    "linear",
+    "pull_element",
+    "reshape_index",
+]
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
 _CHOOSES = frozenset(["absolute", "maximum", "minimum", "negative", "select"])  # one of the operands, or its opposite
@@ -44,8 +53,10 @@ def align(b, index, shape, own):
     """Index into an operand of shape `own` that is broadcast to `shape`."""
     if own == shape:
         return index
-    return [b.index(0) if n == 1 and m != 1 else i for i, n,
-            m in zip(index[len(index) - len(own):], own, shape[len(shape) - len(own):], strict=True)]
+    return [
+        b.index(0) if n == 1 and m != 1 else i
+        for i, n, m in zip(index[len(index) - len(own) :], own, shape[len(shape) - len(own) :], strict=True)
+    ]
 
 
 def linear(b: Builder, index: list[Value], shape: tuple[int, ...]) -> Value:

@@ -130,8 +130,7 @@ class Fusion:
             elif p.kind == "update":
                 # a large part of a small array: rebuilt by a formula, which fuses
                 x, u = eqn.inputs[0].spec, eqn.inputs[1].spec
-                if p.pull is not None and (x.size <= 64 or (u.shape and 4
-                                                            * u.size >= x.size)) and has_native_form(eqn):
+                if p.pull is not None and (x.size <= 64 or (u.shape and 4 * u.size >= x.size)) and has_native_form(eqn):
                     return "map"
             elif p.kind == "reduce" and p.name in REDUCERS and set(eqn.params) <= {"axes", "dtype"}:
                 spec = eqn.inputs[0].spec
@@ -150,8 +149,13 @@ class Fusion:
         self.in_memory.update(o for o in self.graph.outputs if isinstance(o, Var))
         # The derivative of a maximum looks for it among the elements. Were they computed twice, rounding might differ.
         compared = {e.inputs[0] for e in self.graph.equations if e.primitive.name in ("max", "min")}
-        self.in_memory.update(a for e in self.graph.equations if e.primitive.name == "equal"
-                              for a in e.inputs if isinstance(a, Var) and a in compared)
+        self.in_memory.update(
+            a
+            for e in self.graph.equations
+            if e.primitive.name == "equal"
+            for a in e.inputs
+            if isinstance(a, Var) and a in compared
+        )
         # A reshaped array is the same memory: what is reshaped is stored in its place.
         for eqn in reversed(self.graph.equations):
             if eqn.primitive.kind == "reshape" and eqn.outputs[0] in self.in_memory and isinstance(eqn.inputs[0], Var):
@@ -182,8 +186,11 @@ class Fusion:
             before = max([stage.get(a, 0) for a in eqn.inputs], default=0)
             for o in eqn.outputs:
                 stage[o] = before + (self.kinds[eqn] != "map")
-                read = [frozenset([a]) if a in self.in_memory else arrays.get(a, frozenset()) for a in eqn.inputs
-                        if isinstance(a, Var) and a.spec.size == o.spec.size]
+                read = [
+                    frozenset([a]) if a in self.in_memory else arrays.get(a, frozenset())
+                    for a in eqn.inputs
+                    if isinstance(a, Var) and a.spec.size == o.spec.size
+                ]
                 union = frozenset().union(*read)
                 arrays[o] = union if len(union) <= SEVERAL else max(read, key=len)
         stages: dict[Var, set[int]] = {}  # in which a value is evaluated
@@ -194,8 +201,11 @@ class Fusion:
             own = stages.get(out, set())
             if out in self.in_memory:
                 own = {stage[out] - (self.kinds[eqn] != "map")}
-            elif (out.spec.nbytes >= FAR and eqn.primitive.kind != "reshape"
-                  and (len(own) - 1) * (len(arrays[out]) - 1) >= AGAIN):
+            elif (
+                out.spec.nbytes >= FAR
+                and eqn.primitive.kind != "reshape"
+                and (len(own) - 1) * (len(arrays[out]) - 1) >= AGAIN
+            ):
                 self.in_memory.add(out)
                 own = {stage[out]}
             for a in eqn.inputs:
@@ -237,8 +247,8 @@ class Fusion:
             loops.append(self.b.atom(f"%L{len(self._spaces)}.{k}", k + 1, 0, max(space[k] - 1, 0)))
         if len(space) > len(key):  # the short axis: a variable per length
             n = space[-1]
-            return [*loops[:len(key)], self.b.atom(f"%S{n}.{len(key)}", len(key) + 1, 0, n - 1)]
-        return loops[:len(space)]
+            return [*loops[: len(key)], self.b.atom(f"%S{n}.{len(key)}", len(key) + 1, 0, n - 1)]
+        return loops[: len(space)]
 
     def _expand(self, eqn, index):
         """(input, its index) pairs that the element `index` of a map equation reads."""
@@ -252,6 +262,7 @@ class Fusion:
                     if isinstance(a, Var):
                         found.append((a, align(self.b, index, shape, a.spec.shape)))
             else:
+
                 def load(k, at):
                     a = eqn.inputs[k]
                     if isinstance(a, Var):
@@ -306,11 +317,14 @@ class Fusion:
                 evaluations = sum(w for _, w, _ in reads.values()) / size
                 cost = self._costs.get(var, 0.0)
                 limit = KEEP_COST_LARGE if var.spec.nbytes > LARGE else KEEP_COST
-                outer = any(0 < max([i.level for i in index], default=0) < len(key) for (key, _),
-                            (index, _, _) in reads.items())
+                outer = any(
+                    0 < max([i.level for i in index], default=0) < len(key) for (key, _), (index, _, _) in reads.items()
+                )
                 worth = (
-                    outer and cost > KEEP_COST_OUTER
-                ) or cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)
+                    (outer and cost > KEEP_COST_OUTER)
+                    or cost * (evaluations - 1) > limit
+                    or (len(reads) > MANY and cost >= 1)
+                )
                 if worth and eqn.primitive.kind != "reshape":
                     self.in_memory.add(var)
                 else:
@@ -356,11 +370,14 @@ class Fusion:
         reducing = {r.eqn for r in roots if r.axes is not None}
         if any(r.space != roots[0].space for r in roots):
             return False
-        if not all(e in reducing or e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to"
-                   for e in group.formulas):
+        if not all(
+            e in reducing or e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to"
+            for e in group.formulas
+        ):
             return False
-        shapes = {a.spec.shape for e in group.formulas
-                  for a in ((*e.inputs, *e.outputs) if e not in reducing else e.inputs)}
+        shapes = {
+            a.spec.shape for e in group.formulas for a in ((*e.inputs, *e.outputs) if e not in reducing else e.inputs)
+        }
         padded = [(1,) * (rank - len(s)) + s for s in shapes]
         return all(len({n != 1 for n, m in zip(s[:lead], roots[0].space, strict=False) if m != 1}) <= 1 for s in padded)
 
@@ -372,12 +389,18 @@ class Fusion:
         store.
         """
         root = next(r for r in group.roots if r.var is new)
-        if root.axes is not None or new.spec != old.spec or any(v is not old and self.base(v) is old
-                                                                for v in group.reads):
+        if (
+            root.axes is not None
+            or new.spec != old.spec
+            or any(v is not old and self.base(v) is old for v in group.reads)
+        ):
             return False
         own = index_key(self._loops(root.space))
-        return (group.reads[old] == {own} and all(r.space == root.space for r in group.roots)
-                and all((old in self._reads[r.var]) == (r is root) for r in group.roots))
+        return (
+            group.reads[old] == {own}
+            and all(r.space == root.space for r in group.roots)
+            and all((old in self._reads[r.var]) == (r is root) for r in group.roots)
+        )
 
     def base(self, var: Var) -> Var:
         """The array whose memory `var` is."""
@@ -443,8 +466,11 @@ class Fusion:
                     return False
                 related = True
             related = related or v in group.reads
-        if len(group.roots) >= 64 or group.cost > FULL or (len(group.reads) + len(group.roots) > 24
-                                                           and math.prod(root.space) > 4096):
+        if (
+            len(group.roots) >= 64
+            or group.cost > FULL
+            or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096)
+        ):
             return False
         if not related and group.formulas.keys().isdisjoint(formulas):
             return False

@@ -44,8 +44,9 @@ class GraphFunction:
 
     __slots__ = ("graph", "donated", "contract", "_program", "_forms", "_lock", "_waiting")
 
-    def __init__(self, graph: Graph, donated: Collection[int] = (), contract: bool = True,
-                 waiting: Waiting | None = None):
+    def __init__(
+        self, graph: Graph, donated: Collection[int] = (), contract: bool = True, waiting: Waiting | None = None
+    ):
         self.graph, self.donated, self.contract = graph, donated, contract
         self._waiting = waiting or Waiting(None, graph.name)
         self._program: Program | None = None
@@ -102,22 +103,28 @@ class GraphFunction:
     # ---------------------------------------------------------------------------------------
 
     def _batched(self, axes, size):
-        specs = [s if ax is None else Spec((*s.shape[:ax], size, *s.shape[ax:]), s.dtype) for s,
-                 ax in zip(self.graph.in_specs, axes, strict=True)]
-        graph, _ = make_graph(lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs,
-                              f"vmap {self.graph.name}")
+        specs = [
+            s if ax is None else Spec((*s.shape[:ax], size, *s.shape[ax:]), s.dtype)
+            for s, ax in zip(self.graph.in_specs, axes, strict=True)
+        ]
+        graph, _ = make_graph(
+            lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs, f"vmap {self.graph.name}"
+        )
         return GraphFunction(graph, contract=self.contract)
 
     def _with_tangents(self, trace, args, mine, values):
         moving = tuple([m and a.tangent is not None for a, m in zip(args, mine, strict=True)])
         if not any(moving):
             return self(values)
-        outs = self._form("jvp", self._tangents,
-                          moving)([*values, *[a.tangent for a, m in zip(args, moving, strict=True) if m]])
+        outs = self._form("jvp", self._tangents, moving)(
+            [*values, *[a.tangent for a, m in zip(args, moving, strict=True) if m]]
+        )
         n = len(self.graph.outputs)
         tangents = iter(outs[n:])
-        return [DualTensor(trace, o, next(tangents)) if kind_of(s.dtype) in "fc" else o for o,
-                s in zip(outs[:n], self.graph.out_specs, strict=True)]
+        return [
+            DualTensor(trace, o, next(tangents)) if kind_of(s.dtype) in "fc" else o
+            for o, s in zip(outs[:n], self.graph.out_specs, strict=True)
+        ]
 
     def _tangents(self, moving):
         specs = self.graph.in_specs
@@ -125,7 +132,7 @@ class GraphFunction:
         live = [k for k, s in enumerate(self.graph.out_specs) if kind_of(s.dtype) in "fc"]
 
         def both(*xs):
-            values, tangents = xs[:len(specs)], xs[len(specs):]
+            values, tangents = xs[: len(specs)], xs[len(specs) :]
 
             def f(*some):
                 full = list(values)
@@ -137,8 +144,9 @@ class GraphFunction:
             _, t_outs, outs = jvp(f, [values[k] for k in places], list(tangents), has_aux=True)
             return [*outs, *t_outs]
 
-        graph, _ = make_graph(both, [*specs, *[specs[k]._replace(weak=False) for k in places]],
-                              f"jvp {self.graph.name}")
+        graph, _ = make_graph(
+            both, [*specs, *[specs[k]._replace(weak=False) for k in places]], f"jvp {self.graph.name}"
+        )
         return GraphFunction(graph, contract=self.contract)
 
     # -- reverse mode --------------------------------------------------------------------------------------------------
@@ -155,15 +163,20 @@ class GraphFunction:
         specs = self.graph.out_specs
 
         def pull(cts):
-            live = [np.zeros(s.shape, s.dtype) if ct is None else ct for ct,
-                    s in zip(cts, specs, strict=True) if kind_of(s.dtype) in "fc"]
+            live = [
+                np.zeros(s.shape, s.dtype) if ct is None else ct
+                for ct, s in zip(cts, specs, strict=True)
+                if kind_of(s.dtype) in "fc"
+            ]
             return pull_back([*live, *residuals])
 
         parents = [(k, a.node, a.slot) for k, a in enumerate(args) if mine[k]]
         node = Node(_compiled, values, {"pull": pull}, tuple(outs), parents, len(trace.nodes))
         trace.nodes.append(node)
-        return [TapeTensor(trace, o, node, k) if kind_of(s.dtype) in "fc" else o for k,
-                (o, s) in enumerate(zip(outs, specs, strict=True))]
+        return [
+            TapeTensor(trace, o, node, k) if kind_of(s.dtype) in "fc" else o
+            for k, (o, s) in enumerate(zip(outs, specs, strict=True))
+        ]
 
     def _reverse(self, needed):
         """The graph that also returns what the backward pass keeps, the backward pass, and where each kept value comes
@@ -180,15 +193,23 @@ class GraphFunction:
             ends = [o if isinstance(o, TapeTensor) and o._trace is tape else None for o in outs]
             values = [o if e is None else e.value for o, e in zip(outs, ends, strict=True)]
             with b:
-                cts = [b.input(s._replace(weak=False)) if kind_of(s.dtype) in "fc" else None
-                       for s in self.graph.out_specs]
-                seeds = [(e.node, e.slot, ct) for e,
-                         ct in zip(ends, cts, strict=True) if e is not None and ct is not None]
+                cts = [
+                    b.input(s._replace(weak=False)) if kind_of(s.dtype) in "fc" else None for s in self.graph.out_specs
+                ]
+                seeds = [
+                    (e.node, e.slot, ct) for e, ct in zip(ends, cts, strict=True) if e is not None and ct is not None
+                ]
                 grads = backward(tape.nodes, seeds, [x.node for x, n in zip(leaves, needed, strict=True) if n])
-                graph = dead_code(b.finish([c for c in cts if c is not None], [g for g in grads if g is not None],
-                                           f"backward {self.graph.name}"))
-            used = {v for e in graph.equations for v in e.inputs
-                    if isinstance(v, Var)} | {o for o in graph.outputs if isinstance(o, Var)}
+                graph = dead_code(
+                    b.finish(
+                        [c for c in cts if c is not None],
+                        [g for g in grads if g is not None],
+                        f"backward {self.graph.name}",
+                    )
+                )
+            used = {v for e in graph.equations for v in e.inputs if isinstance(v, Var)} | {
+                o for o in graph.outputs if isinstance(o, Var)
+            }
             n_cts = sum(c is not None for c in cts)
             held = [(v, t) for v, t in zip(graph.inputs[n_cts:], b.captured, strict=True) if v in used]
             graph.inputs = graph.inputs[:n_cts] + [v for v, _ in held]

@@ -77,21 +77,44 @@ class _Static:
 
     def __eq__(self, other):
         """0.0 and -0.0 differ."""
-        return type(other) is _Static and type(other.value) is type(self.value) and other.value == self.value and (
-            not isinstance(self.value, (float, complex, tuple)) or repr(other.value) == repr(self.value))
+        return (
+            type(other) is _Static
+            and type(other.value) is type(self.value)
+            and other.value == self.value
+            and (not isinstance(self.value, (float, complex, tuple)) or repr(other.value) == repr(self.value))
+        )
 
     def __repr__(self):
         return repr(self.value)
 
 
 @overload
-def jit(f: None = None, *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
-        debug: bool = False, contract: bool = True) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(
+    f: None = None,
+    *,
+    static_argnames: str | Sequence[str] = (),
+    donate: int | Sequence[int] = (),
+    debug: bool = False,
+    contract: bool = True,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
-def jit(f: Callable[P, R], *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
-        debug: bool = False, contract: bool = True) -> Jitted[P, R]: ...
-def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (),
-        donate: int | Sequence[int] = (), debug: bool = False, contract: bool = True, **others: Any) -> Any:
+def jit(
+    f: Callable[P, R],
+    *,
+    static_argnames: str | Sequence[str] = (),
+    donate: int | Sequence[int] = (),
+    debug: bool = False,
+    contract: bool = True,
+) -> Jitted[P, R]: ...
+def jit(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnames: str | Sequence[str] = (),
+    donate: int | Sequence[int] = (),
+    debug: bool = False,
+    contract: bool = True,
+    **others: Any,
+) -> Any:
     """Compile a function written in plain NumPy.
 
     Parameters
@@ -160,8 +183,12 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     True
     """
     if others:
-        check.renamed(others, "jit", static_argnums="static_argnames, with names of parameters",
-                      donate_argnums="donate, with positions")
+        check.renamed(
+            others,
+            "jit",
+            static_argnums="static_argnames, with names of parameters",
+            donate_argnums="donate, with positions",
+        )
         raise TypeError(f"jit: unknown argument {', '.join(others)}")
     if f is None:
         return functools.partial(jit, static_argnames=static_argnames, donate=donate, debug=debug, contract=contract)
@@ -194,8 +221,14 @@ class Jitted(ByName, Generic[P, R]):
     True
     """
 
-    def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool, donate: tuple[int, ...] = (),
-                 contract: bool = True):
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        static: tuple[str, ...],
+        debug: bool,
+        donate: tuple[int, ...] = (),
+        contract: bool = True,
+    ):
         functools.update_wrapper(self, f)
         self._f, self._static, self._debug, self._donate = f, static, debug, donate
         self._contract = contract
@@ -291,8 +324,12 @@ class Jitted(ByName, Generic[P, R]):
                 raise ValueError(
                     f"jit of {self._name}: static_argnames must name parameters, got {s!r} (it has {', '.join(names)})"
                 )
-        return {k: n for k, n in enumerate(names) if n in self._static
-                and parameters[k].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)}
+        return {
+            k: n
+            for k, n in enumerate(names)
+            if n in self._static
+            and parameters[k].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        }
 
     def _split(self, args, kwargs):
         """(dynamic args, dynamic kwargs, static values by place)."""
@@ -304,10 +341,12 @@ class Jitted(ByName, Generic[P, R]):
             try:
                 hash(s)
             except TypeError:
-                raise TypeError(f"jit of {self._name}: a static argument must be hashable, got "
-                                f"{type(s.value).__name__} for "
-                                f"{self._positions.get(where, where)!r} (use a tuple for a list, or pass an array as "
-                                f"an ordinary argument)") from None
+                raise TypeError(
+                    f"jit of {self._name}: a static argument must be hashable, got "
+                    f"{type(s.value).__name__} for "
+                    f"{self._positions.get(where, where)!r} (use a tuple for a list, or pass an array as "
+                    f"an ordinary argument)"
+                ) from None
         dynamic = tuple([a for k, a in enumerate(args) if k not in self._positions])
         return dynamic, {n: v for n, v in kwargs.items() if n not in self._static}, tuple(static)
 
@@ -354,13 +393,17 @@ class Jitted(ByName, Generic[P, R]):
         t = type(x)
         if t is np.ndarray:
             if kind_of(x.dtype) not in "biufc":
-                raise TypeError(f"jit of {self._name}: expected arrays of numbers, got dtype {x.dtype} in "
-                                f"{self._argument(structure, k)}")
+                raise TypeError(
+                    f"jit of {self._name}: expected arrays of numbers, got dtype {x.dtype} in "
+                    f"{self._argument(structure, k)}"
+                )
             return (x.shape, x.dtype if x.dtype.isnative else x.dtype.newbyteorder("="))
         if t in _NUMBERS:
             if t is int and not -(2**63) <= x < 2**63:
-                raise OverflowError(f"jit of {self._name}: Python integers are taken as int64, got {x} in "
-                                    f"{self._argument(structure, k)}")
+                raise OverflowError(
+                    f"jit of {self._name}: Python integers are taken as int64, got {x} in "
+                    f"{self._argument(structure, k)}"
+                )
             return t
         if isinstance(x, Tensor):
             return x.spec
@@ -369,9 +412,11 @@ class Jitted(ByName, Generic[P, R]):
         if isinstance(x, np.ndarray) and kind_of(x.dtype) in "biufc":
             check_plain(x, f"jit of {self._name}")
             return (x.shape, x.dtype.newbyteorder("="))
-        raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} "
-                        f"{x!r:.80} in {self._argument(structure, k)} "
-                        "(name it in static_argnames if it is part of the program)")
+        raise TypeError(
+            f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} "
+            f"{x!r:.80} in {self._argument(structure, k)} "
+            "(name it in static_argnames if it is part of the program)"
+        )
 
     def _argument(self, structure, k):
         """The place of leaf `k` of the dynamic arguments, such as ``batch[0]``."""
@@ -387,8 +432,10 @@ class Jitted(ByName, Generic[P, R]):
         return (names[position] if position < len(names) else f"argument {position}") + rest
 
     def _compile(self, key, leaves, structure, static, n_args):
-        specs = [k if isinstance(k, Spec) else spec_of(x) if isinstance(k, type) else Spec(*k) for x,
-                 k in zip(leaves, key[2], strict=True)]
+        specs = [
+            k if isinstance(k, Spec) else spec_of(x) if isinstance(k, type) else Spec(*k)
+            for x, k in zip(leaves, key[2], strict=True)
+        ]
         out_structure = None
         f = self._traceable()
 
@@ -403,8 +450,10 @@ class Jitted(ByName, Generic[P, R]):
             outs, out_structure = tree.flatten(out)
             for k, o in enumerate(outs):
                 if not isinstance(o, (Tensor, np.ndarray, np.generic, *_NUMBERS)):
-                    raise TypeError(f"jit of {self._name}: the function must return trees of arrays and numbers, got "
-                                    f"{type(o).__name__} {o!r:.80}{_within(out_structure, k)}")
+                    raise TypeError(
+                        f"jit of {self._name}: the function must return trees of arrays and numbers, got "
+                        f"{type(o).__name__} {o!r:.80}{_within(out_structure, k)}"
+                    )
             return outs
 
         self._history.append((key, _difference(key, self._history)))
@@ -419,8 +468,9 @@ class Jitted(ByName, Generic[P, R]):
         if self._donate:
             positions = [k for k in range(n_args) if k not in self._positions]
             donated = donated_leaves(self._donate, positions, structure.children[0], specs, self._name)
-        entry = Entry(GraphFunction(graph, donated, self._contract, waiting), structure.children[0], out_structure,
-                      captured)
+        entry = Entry(
+            GraphFunction(graph, donated, self._contract, waiting), structure.children[0], out_structure, captured
+        )
         if not captured:
             self._entries[key] = entry
         return entry
@@ -460,8 +510,9 @@ class Jitted(ByName, Generic[P, R]):
         """
         entry = self._entry(args, kwargs)
         if self._donate:
-            raise ValueError(f"jit of {self._name}: a program for machine code must not donate arguments, got "
-                             f"donate={self._donate}")
+            raise ValueError(
+                f"jit of {self._name}: a program for machine code must not donate arguments, got donate={self._donate}"
+            )
         if entry.captured:
             raise EscapedTensorError(
                 f"jit of {self._name}: a program by itself cannot read traced values of a transform around it"
@@ -513,8 +564,11 @@ def _difference(key, history):
         if old[1] != key[1]:
             found.append(f"static arguments {dict(old[1])} became {dict(key[1])}")
         if old[0] == key[0]:
-            found += [f"leaf {k}: {_show(a)} became {_show(b)}" for k,
-                      (a, b) in enumerate(zip(old[2], key[2], strict=True)) if a != b]
+            found += [
+                f"leaf {k}: {_show(a)} became {_show(b)}"
+                for k, (a, b) in enumerate(zip(old[2], key[2], strict=True))
+                if a != b
+            ]
         if best is None or len(found) <= len(best):
             best = found
     return "; ".join(best) or "the function was traced under another transform"

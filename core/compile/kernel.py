@@ -96,12 +96,15 @@ class Nest:
         roots = self.group.roots
         space = max((r.space for r in roots), key=len)
         self.merge = None
-        plain = all(e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to" or (e in self._reducing())
-                    for e in self.group.formulas)
+        plain = all(
+            e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to" or (e in self._reducing())
+            for e in self.group.formulas
+        )
         if plain and all(r.space == space for r in roots) and len(space) > 1:
             rank = len(space)
-            shapes = {a.spec.shape for e in self.group.formulas if e not in self._reducing()
-                      for a in (*e.inputs, *e.outputs)}
+            shapes = {
+                a.spec.shape for e in self.group.formulas if e not in self._reducing() for a in (*e.inputs, *e.outputs)
+            }
             shapes |= {a.spec.shape for e in self._reducing() for a in e.inputs}
             full = [tuple(n != 1 for n in (1,) * (rank - len(s)) + s) for s in shapes]
             reduced = [[i in r.axes for i in range(rank)] for r in roots if r.axes is not None]
@@ -173,8 +176,9 @@ class Nest:
             return
         if estimate > PARALLEL and self.extent > 1:
             chunks = min(MAX_CHUNKS, int(estimate / CHUNK))
-            held = max([r.var.spec.nbytes for r in self.group.roots if r.axes is not None and 0 in self.axes(r)],
-                       default=0)
+            held = max(
+                [r.var.spec.nbytes for r in self.group.roots if r.axes is not None and 0 in self.axes(r)], default=0
+            )
             if held > 4096:
                 chunks = min(chunks, 8)
             step = -(-self.extent // chunks)
@@ -197,11 +201,28 @@ class Nest:
             body = [call_out_of_line(line).replace(LONG_LOOP, CALLING_LOOP) for line in body]
             self.b.symbols = {s.replace("@tsk.", "@tsk.scalar.") for s in self.b.symbols}
         text = ["entry:", *body, *self._result()]
-        loops = [f"for {', '.join(f'{n}' for n in self.loops)}"
-                 + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")]
-        return Kernel(self.name, f"i64 @({', '.join(parameters)}) #0", text, list(self.pointers), self.chunks,
-                      self.step, self.extent, self.partials, self.checks, bool(self.nearest),
-                      self.flops, self.bytes, self.estimate, loops, self.b.declares, self.b.symbols)
+        loops = [
+            f"for {', '.join(f'{n}' for n in self.loops)}"
+            + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")
+        ]
+        return Kernel(
+            self.name,
+            f"i64 @({', '.join(parameters)}) #0",
+            text,
+            list(self.pointers),
+            self.chunks,
+            self.step,
+            self.extent,
+            self.partials,
+            self.checks,
+            bool(self.nearest),
+            self.flops,
+            self.bytes,
+            self.estimate,
+            loops,
+            self.b.declares,
+            self.b.symbols,
+        )
 
     def _split(self):
         """Cut loops where a comparison of their variable with a constant changes its result."""
@@ -271,9 +292,9 @@ class Nest:
         if name is None:
             name = self.pointers[what] = f"%p{len(self.pointers)}"
             if checked():
-                self.b.sizes[name] = what.size * what.root.var.spec.dtype.itemsize if isinstance(
-                    what, Partial
-                ) else what.spec.nbytes
+                self.b.sizes[name] = (
+                    what.size * what.root.var.spec.dtype.itemsize if isinstance(what, Partial) else what.spec.nbytes
+                )
         return name
 
     def _clear(self, plan, row):
@@ -284,8 +305,12 @@ class Nest:
         size = plan["root"].var.spec.size // (1 if row is None else self.loops[0])
         value = b.const(identity_of(plan["name"], plan["dtype"]), plan["dtype"])
         i = b.open(0, size, 0, size - 1)
-        b.store(plan["target"], i if row is None else b.add(b.mul(row, b.index(size)), i), value,
-                plan["root"].var.spec.dtype)
+        b.store(
+            plan["target"],
+            i if row is None else b.add(b.mul(row, b.index(size)), i),
+            value,
+            plan["root"].var.spec.dtype,
+        )
         b.close()
 
     # -- loops
@@ -338,8 +363,11 @@ class Nest:
         rounds = -(-BLOCK // inside)
         if inside >= BLOCK or self.loops[axis] < 2 * rounds:
             return rounds, []
-        return rounds, [p for p in self.plans if p["root"].axes is not None and p["name"] == "sum"
-                        and p["dtype"].kind in "fc" and p["suffix"] <= axis]
+        return rounds, [
+            p
+            for p in self.plans
+            if p["root"].axes is not None and p["name"] == "sum" and p["dtype"].kind in "fc" and p["suffix"] <= axis
+        ]
 
     def _open_block(self, start, stop, low, high, rounds):
         """Open a loop over the blocks of start ... stop; where its block starts and stops."""
@@ -421,8 +449,9 @@ class Nest:
             op, t = ("fadd" if name == "sum" else "fmul"), llvm_type(dtype)
             return Value(b.here(f"{op} reassoc contract {t} {b.name(x)}, {b.name(y)}"), dtype, len(b.scopes) - 1)
         if dtype.kind == "c" and name == "sum":
-            parts = tuple(self._combine({"dtype": p.dtype, "name": name}, p, q) for p,
-                          q in zip(x.parts, y.parts, strict=True))
+            parts = tuple(
+                self._combine({"dtype": p.dtype, "name": name}, p, q) for p, q in zip(x.parts, y.parts, strict=True)
+            )
             return Value(None, dtype, len(b.scopes) - 1, parts)
         if dtype.kind == "f":
             return b._intrinsic("maximum" if name == "max" else "minimum", x, y)
@@ -510,9 +539,11 @@ class Nest:
         word = b.ins(f"and {t} {word}, {(1 << bits - 1) - 1}", x.level)
         beyond = b.ins(f"sub {t} {word}, {start}", x.level)  # what is below wraps around
         old, new = b.fresh(), b.fresh()
-        b.scopes[x.level].items += [f"{old} = load {t}, ptr {slot}",
-                                    f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
-                                    f"store {t} {new}, ptr {slot}"]
+        b.scopes[x.level].items += [
+            f"{old} = load {t}, ptr {slot}",
+            f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
+            f"store {t} {new}, ptr {slot}",
+        ]
 
     def _result(self):
         """The end of the function: failed checks as bits, the sign where the nest is to be computed again."""
@@ -520,10 +551,12 @@ class Nest:
         if self.checks:
             lines, total = [f"  %failed = load i64, ptr {self.flag}"], "%failed"
         for k, ((bits, start, stop), slot) in enumerate(self.nearest.items()):
-            lines += [f"  %near{k} = load i{bits}, ptr {slot}",
-                      f"  %far{k} = icmp ult i{bits} %near{k}, {stop - start}",
-                      f"  %sign{k} = select i1 %far{k}, i64 {-1 << 63}, i64 0", f"  %total{k} = or i64 {total}, "
-                                                                                f"%sign{k}"]
+            lines += [
+                f"  %near{k} = load i{bits}, ptr {slot}",
+                f"  %far{k} = icmp ult i{bits} %near{k}, {stop - start}",
+                f"  %sign{k} = select i1 %far{k}, i64 {-1 << 63}, i64 0",
+                f"  %total{k} = or i64 {total}, %sign{k}",
+            ]
             total = f"%total{k}"
         return [*lines, f"  ret i64 {total}"]
 
@@ -539,5 +572,8 @@ class Nest:
         bad = b.ins(f"select i1 {b.name(ok)}, i64 0, i64 {bit}", ok.level)
         scope = b.scopes[ok.level].items
         old, new = b.fresh(), b.fresh()
-        scope += [f"{old} = load i64, ptr {self.flag}", f"{new} = or i64 {old}, {bad}",
-                  f"store i64 {new}, ptr {self.flag}"]
+        scope += [
+            f"{old} = load i64, ptr {self.flag}",
+            f"{new} = or i64 {old}, {bad}",
+            f"store i64 {new}, ptr {self.flag}",
+        ]

@@ -26,8 +26,11 @@ def _movable(eqn: Equation, safe: bool) -> bool:
     p = eqn.primitive
     if p.kind in _KINDS:
         return not (safe and p.name in _RAISES)
-    return not safe and p.kind == "opaque" and (getattr(p.impl, "__module__",
-                                                        None) or "").startswith(("triskele.core.ops", "numpy"))
+    return (
+        not safe
+        and p.kind == "opaque"
+        and (getattr(p.impl, "__module__", None) or "").startswith(("triskele.core.ops", "numpy"))
+    )
 
 
 def _is_dear(eqn: Equation) -> bool:
@@ -81,8 +84,11 @@ def _without(graph: Graph, taken: list[Var], inputs: list[Var], outputs: list[An
 
 
 def _unchanged(body: Graph, n_consts: int, n_carry: int, carry: list[Any]) -> list[int]:
-    return [k for k in range(n_carry) if body.outputs[k] is body.inputs[n_consts + k]
-            and carry[k].spec == body.outputs[k].spec]
+    return [
+        k
+        for k in range(n_carry)
+        if body.outputs[k] is body.inputs[n_consts + k] and carry[k].spec == body.outputs[k].spec
+    ]
 
 
 def _scan(r, primitive, inputs, params, specs, source):
@@ -99,11 +105,15 @@ def _scan(r, primitive, inputs, params, specs, source):
         return [*[rest[i] for i in constant], *consts, *[rest[n_consts + k] for k in moving], *rest[n:]]
 
     outputs = [*[body.outputs[k] for k in moving], *body.outputs[n_carry:]]
-    new = {**params, "body": _without(body, taken, order(taken, body.inputs), outputs),
-           "n_consts": len(constant) + len(taken), "n_carry": len(moving)}
+    new = {
+        **params,
+        "body": _without(body, taken, order(taken, body.inputs), outputs),
+        "n_consts": len(constant) + len(taken),
+        "n_carry": len(moving),
+    }
     found = r.add(primitive, order(values, inputs), new, [*[specs[k] for k in moving], *specs[n_carry:]], source)
     carry = {**{k: inputs[n_consts + k] for k in same}, **dict(zip(moving, found, strict=False))}
-    return [*[carry[k] for k in range(n_carry)], *found[len(moving):]]
+    return [*[carry[k] for k in range(n_carry)], *found[len(moving) :]]
 
 
 def _while(r, primitive, inputs, params, specs, source):
@@ -112,10 +122,14 @@ def _while(r, primitive, inputs, params, specs, source):
     n, n_carry = n_cond + n_body, len(specs)
     same = _unchanged(body, n_body, n_carry, inputs[n:])
     moving = [k for k in range(n_carry) if k not in same]
-    places = {"cond": [*range(n_cond), *[n_cond + k for k in same]],
-              "body": [*range(n_body), *[n_body + k for k in same]]}
-    fixed = {"cond": [*inputs[:n_cond], *[inputs[n + k] for k in same]],
-             "body": [*inputs[n_cond:n], *[inputs[n + k] for k in same]]}
+    places = {
+        "cond": [*range(n_cond), *[n_cond + k for k in same]],
+        "body": [*range(n_body), *[n_body + k for k in same]],
+    }
+    fixed = {
+        "cond": [*inputs[:n_cond], *[inputs[n + k] for k in same]],
+        "body": [*inputs[n_cond:n], *[inputs[n + k] for k in same]],
+    }
     new = dict(params)
     atoms = []
     changed = bool(same)

@@ -88,8 +88,14 @@ def _widening(graph: Graph) -> Graph:
 
 def _widened_anew(graph: Graph) -> Graph:
     """A float32 copy of a float16 or bfloat16 array is made again for each reader, so that it need not be kept."""
-    made = {e.outputs[0]: e for e in graph.equations if e.primitive.name == "convert" and len(e.outputs[0].spec.shape)
-            and is_narrow(e.inputs[0].spec.dtype) and isinstance(e.inputs[0], Var)}
+    made = {
+        e.outputs[0]: e
+        for e in graph.equations
+        if e.primitive.name == "convert"
+        and len(e.outputs[0].spec.shape)
+        and is_narrow(e.inputs[0].spec.dtype)
+        and isinstance(e.inputs[0], Var)
+    }
     seen: set[Var] = set()
     equations = []
     for e in graph.equations:
@@ -138,8 +144,14 @@ def _transposed_product(made, transpose):
         left, right = (x._replace(transposed=not x.transposed) for x in (right, left))
     if columns[1] != 1 or rows[1] < n:
         return None
-    params = {**p, "sizes": (m, n, k), "left": left, "right": right,
-              "result": Matrices(0, tuple(strides[:b]), rows[1], False), "shape": new}
+    params = {
+        **p,
+        "sizes": (m, n, k),
+        "left": left,
+        "right": right,
+        "result": Matrices(0, tuple(strides[:b]), rows[1], False),
+        "shape": new,
+    }
     inputs = made.inputs if left is p["left"] else made.inputs[::-1]
     return Equation(product, inputs, params, transpose.outputs, made.source)
 
@@ -151,8 +163,12 @@ class _Lowering(Rewriter):
     def equation(self, primitive, inputs, params, specs, source):
         if primitive.kind in _IN_FLOAT32 and any(is_narrow(a.spec.dtype) for a in (*inputs, *[Var(s) for s in specs])):
             return self._in_float32(primitive, inputs, params, specs, source)
-        if primitive.name == "dot_general" and specs[0].size and all(a.spec.size
-                                                                     for a in inputs) and supported(specs[0].dtype):
+        if (
+            primitive.name == "dot_general"
+            and specs[0].size
+            and all(a.spec.size for a in inputs)
+            and supported(specs[0].dtype)
+        ):
             out = self._product(inputs, params, specs[0], source)
             if out is not None:
                 return [out]
@@ -160,8 +176,11 @@ class _Lowering(Rewriter):
             out = self._depthwise(primitive.name, inputs, params, specs[0], source)
             if out is not None:
                 return [out]
-        if primitive.name in ("window_max", "window_sum", "window_argmax") and len(params["window"]) > 1 and math.prod(
-                params["window"]) > LONGEST:
+        if (
+            primitive.name in ("window_max", "window_sum", "window_argmax")
+            and len(params["window"]) > 1
+            and math.prod(params["window"]) > LONGEST
+        ):
             return [self._by_axis(primitive.name, inputs[0], params, specs[0].dtype, source)]
         return super().equation(primitive, inputs, params, specs, source)
 
@@ -213,8 +232,12 @@ class _Lowering(Rewriter):
             return found
         (l, lp), (r, rp) = map(self._untransposed, inputs)
         (cl, cr), (bl, br) = params["contract"], params["batch"]
-        cl, bl, cr, br = (tuple(lp[d] for d in cl), tuple(lp[d] for d in bl), tuple(rp[d] for d in cr),
-                          tuple(rp[d] for d in br))
+        cl, bl, cr, br = (
+            tuple(lp[d] for d in cl),
+            tuple(lp[d] for d in bl),
+            tuple(rp[d] for d in cr),
+            tuple(rp[d] for d in br),
+        )
         fl = [lp[d] for d in range(len(lp)) if lp[d] not in cl and lp[d] not in bl]
         fr = [rp[d] for d in range(len(rp)) if rp[d] not in cr and rp[d] not in br]
         return self._loops(l, r, (cl, bl, fl), (cr, br, fr), spec, source)
@@ -242,16 +265,22 @@ class _Lowering(Rewriter):
         made = self.made_by(x, "transpose", "reshape")
         if made is None:
             return [self.apply(part, x, source=source) for part in ("real", "imag")]
-        return [self.apply(made.primitive.name, part, source=source,
-                           **made.params) for part in self._parts(made.inputs[0], source)]
+        return [
+            self.apply(made.primitive.name, part, source=source, **made.params)
+            for part in self._parts(made.inputs[0], source)
+        ]
 
     def _with_views(self, inputs, params, spec, source):
         """As a `product`; None for products that are better as loops."""
         (cl, cr), (bl, br) = params["contract"], params["batch"]
-        fl, fr = ([d for d in range(len(x.spec.shape)) if d not in c and d not in b] for x, c,
-                  b in zip(inputs, (cl, cr), (bl, br), strict=True))
-        sizes = [[x.spec.shape[d] for d in axes] for x,
-                 axes in zip((inputs[0], inputs[1], inputs[0]), (fl, fr, cl), strict=True)]
+        fl, fr = (
+            [d for d in range(len(x.spec.shape)) if d not in c and d not in b]
+            for x, c, b in zip(inputs, (cl, cr), (bl, br), strict=True)
+        )
+        sizes = [
+            [x.spec.shape[d] for d in axes]
+            for x, axes in zip((inputs[0], inputs[1], inputs[0]), (fl, fr, cl), strict=True)
+        ]
         m, n, k = map(math.prod, sizes)
         if not has_product(spec.dtype) or min(m, n) <= 1 or k <= 1 or m * n * k <= FEW:
             return None
@@ -266,8 +295,14 @@ class _Lowering(Rewriter):
         left, l = self._matrices(inputs[0], views[0], bl, fl, cl, source)
         right, r = self._matrices(inputs[1], views[1], br, cr, fr, source)
         shape = spec.shape
-        p = {"batch": batch, "sizes": (m, n, k), "left": left, "right": right, "shape": shape,
-             "result": Matrices(0, contiguous(shape)[:len(batch)], n, False)}
+        p = {
+            "batch": batch,
+            "sizes": (m, n, k),
+            "left": left,
+            "right": right,
+            "shape": shape,
+            "result": Matrices(0, contiguous(shape)[: len(batch)], n, False),
+        }
         return super().equation(product, [l, r], p, [spec], source)[0]
 
     def _views(self, x):
@@ -296,8 +331,9 @@ class _Lowering(Rewriter):
         """`x` as a stack of matrices, and the array in which they lie: a copy if need be."""
         for view in views:
             shape, strides = view.shape, view.strides
-            (m, by_row), (n, by_column) = (merged([shape[d] for d in g],
-                                                  [strides[d] for d in g]) or (0, 0) for g in (rows, columns))
+            (m, by_row), (n, by_column) = (
+                merged([shape[d] for d in g], [strides[d] for d in g]) or (0, 0) for g in (rows, columns)
+            )
             steps = tuple(strides[d] for d in batch)
             if min(steps, default=0) >= 0:
                 if by_column == 1 and by_row >= n > 0:
@@ -307,27 +343,35 @@ class _Lowering(Rewriter):
         axes = (*batch, *rows, *columns)
         x = self.apply("transpose", x, source=source, axes=axes)
         shape = x.spec.shape
-        n = math.prod(shape[len(batch) + len(rows):])
-        return Matrices(0, contiguous(shape)[:len(batch)], n, False), x
+        n = math.prod(shape[len(batch) + len(rows) :])
+        return Matrices(0, contiguous(shape)[: len(batch)], n, False), x
 
     def _loops(self, l, r, left, right, spec, source):
         """sum(l * r) over axes ordered so that the larger operand is read along its rows."""
         (cl, bl, fl), (cr, br, fr) = left, right
-        tags = [
-            ("b", i) for i in range(len(bl))
-        ] + [("l", i) for i in range(len(fl))] + [("r", i) for i in range(len(fr))] + [("c", i) for i in range(len(cl))]
-        where_l = {
-            ("b", i): d for i, d in enumerate(bl)
-        } | {("l", i): d for i, d in enumerate(fl)} | {("c", i): d for i, d in enumerate(cl)}
-        where_r = {
-            ("b", i): d for i, d in enumerate(br)
-        } | {("r", i): d for i, d in enumerate(fr)} | {("c", i): d for i, d in enumerate(cr)}
+        tags = (
+            [("b", i) for i in range(len(bl))]
+            + [("l", i) for i in range(len(fl))]
+            + [("r", i) for i in range(len(fr))]
+            + [("c", i) for i in range(len(cl))]
+        )
+        where_l = (
+            {("b", i): d for i, d in enumerate(bl)}
+            | {("l", i): d for i, d in enumerate(fl)}
+            | {("c", i): d for i, d in enumerate(cl)}
+        )
+        where_r = (
+            {("b", i): d for i, d in enumerate(br)}
+            | {("r", i): d for i, d in enumerate(fr)}
+            | {("c", i): d for i, d in enumerate(cr)}
+        )
         big = where_l if l.spec.size >= r.spec.size else where_r
         last = max(big, key=big.__getitem__, default=None)
         if last is not None and last[0] in "lr" and cl:
             # contracted axes first: the free axis of the large operand is the inner loop
-            tags = [t for t in tags
-                    if t[0] == "b"] + [t for t in tags if t[0] == "c"] + [t for t in tags if t[0] in "lr"]
+            tags = (
+                [t for t in tags if t[0] == "b"] + [t for t in tags if t[0] == "c"] + [t for t in tags if t[0] in "lr"]
+            )
 
         def spread(x, where):
             axes = [where[t] for t in tags if t in where]

@@ -22,9 +22,10 @@ def call_out_of_line(line: str) -> str:
     if found is None:
         return line
     function, dtype = found.group(2), found.group(3)
-    return line.replace(
-        found.group(1), f"@tsk.scalar.{function}.{dtype}"
-    ) + f' "vector-function-abi-variant"="{_variants(function, dtype)}"'
+    return (
+        line.replace(found.group(1), f"@tsk.scalar.{function}.{dtype}")
+        + f' "vector-function-abi-variant"="{_variants(function, dtype)}"'
+    )
 
 
 def _widths(dtype: str) -> tuple[int, ...]:
@@ -58,7 +59,7 @@ def definitions(symbols: Iterable[str]) -> tuple[dict[str, str], set[str]]:
     # Nothing refers to the vector forms until the vectorizer does, and the scalar one must keep its signature: were an
     # argument that is the same constant in every call removed, the calls of the vector forms would be malformed.
     if kept:
-        out[
-            "@llvm.compiler.used"
-        ] = f'@llvm.compiler.used = appending global [{len(kept)} x ptr] [{", ".join(kept)}], section "llvm.metadata"'
+        out["@llvm.compiler.used"] = (
+            f'@llvm.compiler.used = appending global [{len(kept)} x ptr] [{", ".join(kept)}], section "llvm.metadata"'
+        )
     return out, declares

@@ -78,8 +78,10 @@ def numba_form(entry: Any, name: str) -> Any:
         results.append(f"r{k}" if s.shape else f"r{k}[0]")
     lines.append(f"    scratch = np.empty({scratch_size}, np.uint8)")
     outs = ", ".join(f"r{k}" for k in range(len(out_specs)))
-    lines.append(f"    if run(({', '.join(arguments)},), ({outs},), scratch) != 0: raise RuntimeError('{name}: the "
-                 f"compiled program failed')")
+    lines.append(
+        f"    if run(({', '.join(arguments)},), ({outs},), scratch) != 0: raise RuntimeError('{name}: the "
+        f"compiled program failed')"
+    )
     lines.append(f"    return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}")
     exec("\n".join(lines), names)  # noqa: S102  the text is ours
     compiled = numba.njit(names["compiled"])

@@ -30,8 +30,15 @@ class Place(NamedTuple):
 class Plan:
     """Places of the stored values of a graph."""
 
-    def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]], in_place: dict[int, int],
-                 updated: Callable[[Any], Any], settled: int = 0):
+    def __init__(
+        self,
+        fusion: Fusion,
+        steps: list[Any],
+        extra: dict[Any, dict[Any, int]],
+        in_place: dict[int, int],
+        updated: Callable[[Any], Any],
+        settled: int = 0,
+    ):
         """`extra[step]`: further buffers (key: bytes) that live during that step only. `in_place`: {output: input}
         where the caller gives the input's own buffer as the output if the plan says that it is overwritten.
         `updated(step)`:
@@ -94,8 +101,11 @@ class Plan:
         if isinstance(step, Group):
             return not step.again and self.fusion.reads_in_place(step, new, old)
         operand = self.updated(step)
-        return isinstance(operand, Var) and self.fusion.base(operand) is old and sum(
-            isinstance(a, Var) and self.fusion.base(a) is old for a in step.eqn.inputs) == 1
+        return (
+            isinstance(operand, Var)
+            and self.fusion.base(operand) is old
+            and sum(isinstance(a, Var) and self.fusion.base(a) is old for a in step.eqn.inputs) == 1
+        )
 
     @cached_property
     def alive(self) -> list[int]:

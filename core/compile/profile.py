@@ -134,16 +134,26 @@ class OperationTimes:
         rows = self._rows()
         wide = max(len(name) for _, _, name, _ in rows)
         head = f"{'us':>10} {'share':>6} {'calls':>6}  {'operation':{wide}}  line"
-        lines = [f"{1e6 * s:10.1f} {s / self.seconds:6.1%} {calls:6}  {name:{wide}}  {place}".rstrip()
-                 for s, calls, name, place in rows]
+        lines = [
+            f"{1e6 * s:10.1f} {s / self.seconds:6.1%} {calls:6}  {name:{wide}}  {place}".rstrip()
+            for s, calls, name, place in rows
+        ]
         title = f"{self.name}: {_time(self.seconds)} a call, {_time(self.undisturbed)} without clocks"
         return "\n".join([title, head, *lines])
 
     def _repr_html_(self) -> str:
         seconds, calls, names, places = zip(*self._rows(), strict=True)
-        return html_table(f"{self.name}: {_time(self.seconds)} a call", {
-            "us": [f"{1e6 * s:.1f}" for s in seconds], "share": [f"{s / self.seconds:.1%}" for s in seconds],
-            "calls": calls, "operation": names, "line": places}, most=40)
+        return html_table(
+            f"{self.name}: {_time(self.seconds)} a call",
+            {
+                "us": [f"{1e6 * s:.1f}" for s in seconds],
+                "share": [f"{s / self.seconds:.1%}" for s in seconds],
+                "calls": calls,
+                "operation": names,
+                "line": places,
+            },
+            most=40,
+        )
 
     def _rows(self):
         rows = [(o.seconds, o.calls, f"{o.name}{' (Python)' * (o.kind == 'python')}", o.place) for o in self.operations]
@@ -261,8 +271,9 @@ def _timed(caller, flat, calls=1):
 
 def _operations(slots, laps):
     """Operations of the slots. What a loop does between the steps of its body belongs to the loop."""
-    owner = {body: k for k, (unit, step) in enumerate(slots)
-             for body in unit.bodies.get(getattr(step, "eqn", None), ())}
+    owner = {
+        body: k for k, (unit, step) in enumerate(slots) for body in unit.bodies.get(getattr(step, "eqn", None), ())
+    }
     spent = laps.copy()
     for k, (unit, step) in enumerate(slots):
         if step is None and unit in owner:
@@ -279,14 +290,27 @@ def _operation(unit, step):
     """A step of the program whose time has not been measured yet."""
     if isinstance(step, Plan):
         size = sum(o.spec.nbytes for _, o in step.copies)
-        return Operation("copies of results", "copy", f"{len(step.copies)} results", "", 0, 0, 0.0, 0.0, 2.0 * size,
-                         0.0, 0, "")
+        return Operation(
+            "copies of results", "copy", f"{len(step.copies)} results", "", 0, 0, 0.0, 0.0, 2.0 * size, 0.0, 0, ""
+        )
     name, shape, source, lines = described(step)
     memory = float(unit.plan.alive[unit.steps.index(step)])
     if isinstance(step, (Group, RowBlocks)):
         kernels = _kernels(unit, step)
-        return Operation(name, "loops", shape, source, lines, 0, 0.0, sum(k.flops for k in kernels),
-                         sum(k.bytes for k in kernels), memory, 0, "")
+        return Operation(
+            name,
+            "loops",
+            shape,
+            source,
+            lines,
+            0,
+            0.0,
+            sum(k.flops for k in kernels),
+            sum(k.bytes for k in kernels),
+            memory,
+            0,
+            "",
+        )
     eqn = step.eqn
     kind = "control" if eqn in unit.bodies else "python" if unit.fusion.kinds[eqn] == "call" else "native"
     flops, specs = eqn.primitive.flops, [a.spec for a in eqn.inputs]
@@ -326,5 +350,10 @@ def _equations(group: Group) -> list[Equation]:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else \
-        f"{1e6 * seconds:.3g} us"
+    return (
+        f"{seconds:.3g} s"
+        if seconds >= 1
+        else f"{1e3 * seconds:.3g} ms"
+        if seconds >= 1e-3
+        else f"{1e6 * seconds:.3g} us"
+    )

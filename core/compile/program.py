@@ -37,8 +37,9 @@ RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
 class Program:
     """A compiled graph: ``caller(*flat)`` runs it, and `traced` is the graph as it was given."""
 
-    def __init__(self, graph: Graph, stopwatch: Stopwatch | None = None, donated: Collection[int] = (),
-                 contract: bool = True):
+    def __init__(
+        self, graph: Graph, stopwatch: Stopwatch | None = None, donated: Collection[int] = (), contract: bool = True
+    ):
         """With a stopwatch the program times its steps, and neither comes from the disk cache nor goes there.
         Results may take the memory of the inputs `donated`. Without `contract`, products and sums round separately.
         """
@@ -57,8 +58,9 @@ class Program:
             module = engine.compile_module(emitted.text, symbols=_Symbols())
             ir = emitted.module
             release = any(isinstance(c, Equation) for c in ir.calls) or ir.flops > RELEASE or ir.parallel
-            record = program_cache.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release,
-                                          emitted.donors)
+            record = program_cache.Record(
+                module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release, emitted.donors
+            )
             if key is not None:
                 program_cache.save(key, record)
         # scratch: bytes of the arena; donors: the argument whose memory a result takes, by result
@@ -99,16 +101,23 @@ class Program:
                     run = _until_native(run, call, ctypes.c_void_p.from_address(module.address("tsk_entries") + 8 * k))
                 module.register_callback(k, run, inputs, outputs)
             elif isinstance(call, Again):
-                inputs, outputs = ([engine.ArraySpec(v.spec.shape, v.spec.dtype) for v in vs]
-                                   for vs in (call.graph.inputs, call.graph.outputs))
+                inputs, outputs = (
+                    [engine.ArraySpec(v.spec.shape, v.spec.dtype) for v in vs]
+                    for vs in (call.graph.inputs, call.graph.outputs)
+                )
                 module.register_callback(k, _computed_again(call.graph), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
         given = set(self.donors.values())
-        accepted = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape
-                                      else "numpy scalar", k in given) for k, s in enumerate(self.traced.in_specs)]
-        returned = [wrapper.OutputSpec(s.shape, s.dtype, self.donors.get(k))
-                    for k, s in enumerate(self.traced.out_specs)]
+        accepted = [
+            wrapper.InputSpec(
+                s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape else "numpy scalar", k in given
+            )
+            for k, s in enumerate(self.traced.in_specs)
+        ]
+        returned = [
+            wrapper.OutputSpec(s.shape, s.dtype, self.donors.get(k)) for k, s in enumerate(self.traced.out_specs)
+        ]
         self.caller = wrapper.make_caller(module, accepted, returned, self.scratch, release_gil=record.release_gil)
 
 

@@ -61,8 +61,13 @@ class GraphKey:
         self._specs: dict[Spec, int] = {}
         self._new_specs: list[Any] = []
         code = self._graph(graph)
-        parts = ("program", repr((self._new_specs, code, in_place, contract)), np.__version__,
-                 sys.implementation.cache_tag, disk_cache.source_stamp("graph", "transforms", "random"))
+        parts = (
+            "program",
+            repr((self._new_specs, code, in_place, contract)),
+            np.__version__,
+            sys.implementation.cache_tag,
+            disk_cache.source_stamp("graph", "transforms", "random"),
+        )
         self.keys = [disk_cache.make_key(*parts, *target) for target in native.targets()]
 
     def _graph(self, graph: Graph) -> Any:
@@ -151,9 +156,11 @@ def _is_ours(f: Any) -> bool:
     """Return True if the behavior of `f` is fixed by the sources of the core, NumPy's version and its name."""
     if isinstance(f, (types.FunctionType, types.MethodType)):
         return (f.__module__ or "").startswith("triskele.core.")
-    return f is None or isinstance(
-        f, (str, np.ufunc, types.BuiltinFunctionType)
-    ) or (getattr(f, "__module__", None) or "").startswith("numpy")
+    return (
+        f is None
+        or isinstance(f, (str, np.ufunc, types.BuiltinFunctionType))
+        or (getattr(f, "__module__", None) or "").startswith("numpy")
+    )
 
 
 class _Pickler(pickle.Pickler):

@@ -54,15 +54,18 @@ class ProgramReport:
         for unit in self._units:
             for what, place in unit.plan.places.items():
                 spec = getattr(what, "spec", None) or (
-                    f"{what.size} x chunks" if hasattr(what, "size") else f"scratch, {unit.plan.sizes[what]} bytes")
+                    f"{what.size} x chunks" if hasattr(what, "size") else f"scratch, {unit.plan.sizes[what]} bytes"
+                )
                 lines.append(f"  {unit.name:12s} {place.kind:6s} {place.at:>10d}  {spec}")
         return "\n".join(lines)
 
     def __str__(self):
         times = ", ".join(f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items())
-        return (f"{self.graph}\n\n{self.kernels}\n\n{self.memory}\n\n{self.flops:.3g} flops, {self.bytes:.3g} bytes; "
-                f"compiled in: {times}\n"
-                f"({len(self.source.splitlines())} lines of LLVM IR in .source)")
+        return (
+            f"{self.graph}\n\n{self.kernels}\n\n{self.memory}\n\n{self.flops:.3g} flops, {self.bytes:.3g} bytes; "
+            f"compiled in: {times}\n"
+            f"({len(self.source.splitlines())} lines of LLVM IR in .source)"
+        )
 
     __repr__ = __str__
 

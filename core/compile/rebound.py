@@ -43,8 +43,11 @@ def readings(f: Any, fixed: dict[str, Any]) -> list[Reading]:
 def changed(reading: Reading) -> bool:
     """Return True if the value is another one now. Equal numbers, and functions of equal code, are the same."""
     value = reading.get()
-    return value is not _MISSING and (value is not reading.value or reading.state is not None) and (
-        _state(value) != (_state(reading.value) if reading.state is None else reading.state))
+    return (
+        value is not _MISSING
+        and (value is not reading.value or reading.state is not None)
+        and (_state(value) != (_state(reading.value) if reading.state is None else reading.state))
+    )
 
 
 def _state(x):
@@ -68,8 +71,10 @@ def _follow(f, fixed, found, seen):
         return
     seen.add(id(f))
     own, code = not is_library(f), f.__code__
-    roots = {n: (f"the variable {n!r} of a function around it", functools.partial(_content, cell))
-             for n, cell in zip(code.co_freevars, f.__closure__ or (), strict=True)}
+    roots = {
+        n: (f"the variable {n!r} of a function around it", functools.partial(_content, cell))
+        for n, cell in zip(code.co_freevars, f.__closure__ or (), strict=True)
+    }
     if not own:  # functions that it wraps
         for _, get in roots.values():
             _follow(get(), {}, found, seen)

@@ -144,7 +144,7 @@ class _Handler(ctypes.Structure):
 
     _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("context", ctypes.c_void_p),
                 ("malloc", ctypes.c_void_p), ("calloc", ctypes.c_void_p), ("realloc", ctypes.c_void_p),
-                ("free", ctypes.c_void_p)]
+                ("free", ctypes.c_void_p)]  # fmt: skip
 
 
 @cache
@@ -156,7 +156,8 @@ def handler() -> int:
     loaded = native.load(text, {}, opt=1)
     made = _Handler(b"triskele", 1, None, *map(loaded.address, ("tsk_malloc", "tsk_calloc", "tsk_realloc", "tsk_free")))
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-        ("PyCapsule_New", ctypes.pythonapi))
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
     title = ctypes.create_string_buffer(b"mem_handler")
     capsule = new(ctypes.addressof(made), ctypes.cast(title, ctypes.c_char_p), None)
     for kept in (capsule, made, title):  # arrays may outlive this module

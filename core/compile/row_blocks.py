@@ -70,8 +70,9 @@ def _joined(fusion, members, step) -> int:
     most = min(len(g.key) for g in groups)
     for lead in range(most, 0, -1):
         rows = groups[0].key[:lead]
-        if math.prod(rows) >= FEWEST and all(g.key[:lead] == rows and _by_rows(fusion, g, groups,
-                                                                               lead) for g in groups):
+        if math.prod(rows) >= FEWEST and all(
+            g.key[:lead] == rows and _by_rows(fusion, g, groups, lead) for g in groups
+        ):
             return lead
     return 0
 

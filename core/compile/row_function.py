@@ -117,12 +117,18 @@ class RowFunction:
         for k in range(len(pointers) + 1):
             lines += [f"  %a{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %p{k} = load ptr, ptr %a{k}"]
         arguments = ", ".join([*(f"ptr %p{k}" for k in range(len(pointers))), "i64 %lo", "i64 %hi"])
-        lines += [f"  %failed = call i64 @{self.name}({arguments})",
-                  f"  %old = atomicrmw or ptr %p{len(pointers)}, i64 %failed monotonic", "  ret void", "}"]
+        lines += [
+            f"  %failed = call i64 @{self.name}({arguments})",
+            f"  %old = atomicrmw or ptr %p{len(pointers)}, i64 %failed monotonic",
+            "  ret void",
+            "}",
+        ]
         unit.module.functions += lines
         unit.module.parallel = True
-        unit.line(f"call void @tsk_parallel_for(ptr @{self.name}.chunk, ptr {unit.table([*pointers, flag])}, i64 "
-                  f"{-(-self.rows // step)})")
+        unit.line(
+            f"call void @tsk_parallel_for(ptr @{self.name}.chunk, ptr {unit.table([*pointers, flag])}, i64 "
+            f"{-(-self.rows // step)})"
+        )
         return unit.ins(f"load i64, ptr {flag}") if self.flag else None
 
 
@@ -131,6 +137,6 @@ def sides(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     outer = inner = 1
     for n in shape[:axis]:
         outer *= n
-    for n in shape[axis + 1:]:
+    for n in shape[axis + 1 :]:
         inner *= n
     return outer, shape[axis], inner

@@ -25,8 +25,11 @@ def supported(dtype: np.dtype) -> bool:
     """Return True if values of `dtype` can live in native code."""
     if is_narrow(dtype):  # LLVM calls functions of a C library where the processor does not convert float16
         return is_bfloat16(dtype) or has_feature("f16c") or has_feature("neon")
-    return dtype.kind in "biu" or (dtype.kind == "f"
-                                   and dtype.itemsize in (4, 8)) or (dtype.kind == "c" and dtype.itemsize in (8, 16))
+    return (
+        dtype.kind in "biu"
+        or (dtype.kind == "f" and dtype.itemsize in (4, 8))
+        or (dtype.kind == "c" and dtype.itemsize in (8, 16))
+    )
 
 
 def llvm_type(dtype: np.dtype) -> str:

@@ -39,16 +39,31 @@ class Stopwatch:
 
     def definitions(self) -> list[str]:
         """LLVM IR of what the readings call."""
-        return [f"@tsk_laps = global [{2 * len(self.slots)} x i64] zeroinitializer",
-                "@tsk_last = internal global i64 0", "define i64 @tsk_now() {",
-                f"  %t = call i64 @{CLOCK}()", "  ret i64 %t", "}",
-                "define internal void @tsk_lap(i64 %slot) alwaysinline {",
-                f"  %now = call i64 @{CLOCK}()", "  %last = load i64, ptr @tsk_last",
-                "  store i64 %now, ptr @tsk_last", "  %passed = sub i64 %now, %last", "  %k = shl i64 %slot, 1",
-                "  %sum = getelementptr i64, ptr @tsk_laps, i64 %k", "  %old = load i64, ptr %sum",
-                "  %new = add i64 %old, %passed", "  store i64 %new, ptr %sum", "  %k1 = or i64 %k, 1",
-                "  %count = getelementptr i64, ptr @tsk_laps, i64 %k1", "  %c = load i64, ptr %count",
-                "  %c1 = add i64 %c, 1", "  store i64 %c1, ptr %count", "  ret void", "}"]
+        return [
+            f"@tsk_laps = global [{2 * len(self.slots)} x i64] zeroinitializer",
+            "@tsk_last = internal global i64 0",
+            "define i64 @tsk_now() {",
+            f"  %t = call i64 @{CLOCK}()",
+            "  ret i64 %t",
+            "}",
+            "define internal void @tsk_lap(i64 %slot) alwaysinline {",
+            f"  %now = call i64 @{CLOCK}()",
+            "  %last = load i64, ptr @tsk_last",
+            "  store i64 %now, ptr @tsk_last",
+            "  %passed = sub i64 %now, %last",
+            "  %k = shl i64 %slot, 1",
+            "  %sum = getelementptr i64, ptr @tsk_laps, i64 %k",
+            "  %old = load i64, ptr %sum",
+            "  %new = add i64 %old, %passed",
+            "  store i64 %new, ptr %sum",
+            "  %k1 = or i64 %k, 1",
+            "  %count = getelementptr i64, ptr @tsk_laps, i64 %k1",
+            "  %c = load i64, ptr %count",
+            "  %c1 = add i64 %c, 1",
+            "  store i64 %c1, ptr %count",
+            "  ret void",
+            "}",
+        ]
 
     def laps(self, module: NativeModule) -> np.ndarray:
         """The slots of a loaded program, which go on counting: an (n, 2) int64 array of ticks and readings."""

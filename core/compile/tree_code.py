@@ -81,8 +81,12 @@ def unflattener(structure: tree.Structure) -> Callable[[Any], Any] | None:
     tree.
     """
     n = structure.size
-    if structure.kind is None or (structure.kind is tuple and n == len(structure.children) and n != 1
-                                  and all(c.kind is None for c in structure.children)):
+    if structure.kind is None or (
+        structure.kind is tuple
+        and n == len(structure.children)
+        and n != 1
+        and all(c.kind is None for c in structure.children)
+    ):
         return None
     names: dict[str, Any] = {}
     count = iter(range(n))
@@ -131,9 +135,15 @@ def _is_plain(kind):
     """Return True if a dataclass's constructor does nothing but set the fields: it is the generated one."""
     names = tuple([f.name for f in dataclasses.fields(kind) if f.init])
     code = getattr(kind.__init__, "__code__", None)
-    return (code is not None and code.co_filename == "<string>" and code.co_varnames[1:code.co_argcount] == names
-            and len(names) == len(dataclasses.fields(kind)) and not hasattr(kind, "__post_init__")
-            and not hasattr(kind, "__slots__") and kind.__new__ is object.__new__)
+    return (
+        code is not None
+        and code.co_filename == "<string>"
+        and code.co_varnames[1 : code.co_argcount] == names
+        and len(names) == len(dataclasses.fields(kind))
+        and not hasattr(kind, "__post_init__")
+        and not hasattr(kind, "__slots__")
+        and kind.__new__ is object.__new__
+    )
 
 
 def _fill(kind, values, new=object.__new__):

@@ -195,12 +195,15 @@ class _Input(ctypes.Structure):
     _fields_ = [
         ("kind", ctypes.c_int64), ("type", ctypes.c_void_p), ("descr", ctypes.c_void_p), ("rank", ctypes.c_int64),
         ("dims", ctypes.c_void_p), ("nbytes", ctypes.c_int64), ("flags", ctypes.c_int64), ("donated", ctypes.c_int64),
-    ]
+    ]  # fmt: skip
 
 
 class _Output(ctypes.Structure):
     _fields_ = [
-        ("mode", ctypes.c_int64), ("descr", ctypes.c_void_p), ("rank", ctypes.c_int64), ("dims", ctypes.c_void_p),
+        ("mode", ctypes.c_int64),
+        ("descr", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
         ("donor", ctypes.c_int64),
     ]
 
@@ -212,7 +215,7 @@ class _Table(ctypes.Structure):
         ("miss", ctypes.c_void_p), ("raiser", ctypes.c_void_p), ("array_type", ctypes.c_void_p),
         ("inputs", ctypes.c_void_p), ("outputs", ctypes.c_void_p), ("n_donated", ctypes.c_int64),
         ("handler", ctypes.c_void_p), ("due", ctypes.c_uint64), ("seen", ctypes.c_uint64),
-    ]
+    ]  # fmt: skip
 
 
 class _MethodDef(ctypes.Structure):
@@ -250,9 +253,22 @@ def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
         record.donor = spec.donor or 0
     large = any(s.donor is None and math.prod(s.shape) * s.dtype.itemsize >= result_memory.LEAST for s in outputs)
     table = _Table(
-        module.address("main"), len(inputs), len(outputs), release_gil, arena, scratch_bytes, 0, id(MISS), id(keep[3]),
-        id(np.ndarray), ctypes.addressof(in_records), ctypes.addressof(out_records), sum(s.donated for s in inputs),
-        result_memory.handler() if large else None, 0, 0,
+        module.address("main"),
+        len(inputs),
+        len(outputs),
+        release_gil,
+        arena,
+        scratch_bytes,
+        0,
+        id(MISS),
+        id(keep[3]),
+        id(np.ndarray),
+        ctypes.addressof(in_records),
+        ctypes.addressof(out_records),
+        sum(s.donated for s in inputs),
+        result_memory.handler() if large else None,
+        0,
+        0,
     )
     method = _method()  # kept below: of two threads that make it at once, one has its own, which the cache forgets
     # the C function's `self`: address first, then what must stay alive

@@ -25,9 +25,10 @@ def _frames(x, size, hop, center):
     n = np.shape(x)[0]
     if center:
         if n <= size // 2:
-            raise ValueError(f"{where}: a centered signal must have more than {size // 2} samples, half the window, "
-                             f"got {n}")
-        x = np.concatenate([x[size // 2:0:-1], x, x[-2:-size // 2 - 2:-1]])
+            raise ValueError(
+                f"{where}: a centered signal must have more than {size // 2} samples, half the window, got {n}"
+            )
+        x = np.concatenate([x[size // 2 : 0 : -1], x, x[-2 : -size // 2 - 2 : -1]])
         n += size // 2 * 2
     if n < size:
         raise ValueError(f"{where}: a signal must have at least {size} samples, the window, got {n}")
@@ -100,8 +101,9 @@ def _to_hertz(mel, scale):
 
 
 @lru_cache(maxsize=32)
-def mel_filters(rate: float, size: int, bands: int = 80, low: float = 0.0, high: float | None = None,
-                scale: str = "slaney") -> np.ndarray:
+def mel_filters(
+    rate: float, size: int, bands: int = 80, low: float = 0.0, high: float | None = None, scale: str = "slaney"
+) -> np.ndarray:
     """Triangular filters that are equally wide on the mel scale.
 
     Parameters
@@ -169,8 +171,16 @@ class MelSpectrogram(Transform):
         return power @ filters.astype(x.dtype)
 
 
-def mel_spectrogram(rate: float, bands: int = 80, *, size: int = 1024, hop: int | None = None, low: float = 0.0,
-                    high: float | None = None, scale: str = "slaney") -> Transform:
+def mel_spectrogram(
+    rate: float,
+    bands: int = 80,
+    *,
+    size: int = 1024,
+    hop: int | None = None,
+    low: float = 0.0,
+    high: float | None = None,
+    scale: str = "slaney",
+) -> Transform:
     """Power in bands of the mel scale: ``|stft(x)| ** 2 @ mel_filters``.
 
     Parameters
@@ -198,9 +208,11 @@ def mel_spectrogram(rate: float, bands: int = 80, *, size: int = 1024, hop: int 
     (126, 40)
     """
     short = stft(size, hop)
-    filters = (check.positive(rate, "audio.mel_spectrogram: rate", "Hz"),
-               check.integer(bands, "audio.mel_spectrogram: bands", 1),
-               check.number(low, "audio.mel_spectrogram: low", 0),
-               None if high is None else check.positive(high, "audio.mel_spectrogram: high", "Hz"))
+    filters = (
+        check.positive(rate, "audio.mel_spectrogram: rate", "Hz"),
+        check.integer(bands, "audio.mel_spectrogram: bands", 1),
+        check.number(low, "audio.mel_spectrogram: low", 0),
+        None if high is None else check.positive(high, "audio.mel_spectrogram: high", "Hz"),
+    )
     mel_filters(filters[0], short.size, filters[1], filters[2], filters[3], scale)
     return MelSpectrogram(filters[0], filters[1], short.size, short.hop, filters[2], filters[3], scale)

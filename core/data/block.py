@@ -57,9 +57,11 @@ def stack(block: Block, describe) -> Block:
     samples = block.values
     if not same_shapes(samples):
         k = next(k for k in range(1, len(samples)) if not same_shapes([samples[0], samples[k]]))
-        raise DataError(f"batch: all samples must have one shape, got {_shape(samples[0])} at "
-                        f"{block.named(0, describe)} and {_shape(samples[k])} at {block.named(k, describe)} "
-                        "(resize, crop or pad them first)")
+        raise DataError(
+            f"batch: all samples must have one shape, got {_shape(samples[0])} at "
+            f"{block.named(0, describe)} and {_shape(samples[k])} at {block.named(k, describe)} "
+            "(resize, crop or pad them first)"
+        )
     return block._replace(values=map_in_order(lambda *xs: np.stack(xs), samples[0], *samples[1:]), stacked=True)
 
 

@@ -85,15 +85,17 @@ class _Files(Source):
         raise NotImplementedError
 
     def rows(self, positions: np.ndarray, epoch: int) -> Block:
-        return Block([self._sample(int(k)) for k in positions], positions, np.full(len(positions), epoch, np.int64),
-                     False)
+        return Block(
+            [self._sample(int(k)) for k in positions], positions, np.full(len(positions), epoch, np.int64), False
+        )
 
     def _sample(self, index):
         try:
             return self.read(index)
         except (DataError, OSError) as error:
-            raise DataError(f"{type(self).__name__.lower()}: cannot read sample {index} ({self.describe(index)}): "
-                            f"{error}") from error
+            raise DataError(
+                f"{type(self).__name__.lower()}: cannot read sample {index} ({self.describe(index)}): {error}"
+            ) from error
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
@@ -201,8 +203,10 @@ class Tar(_Files):
             raise DataError(f"tar: the shards must have at least one sample, got none in {', '.join(self.paths)}")
         for m in found:
             if m.parts.keys() != found[0].parts.keys():
-                raise DataError(f"tar: all samples must have the same files, got {', '.join(sorted(m.parts))} at "
-                                f"{m.key!r} of {m.shard!r} and {', '.join(sorted(found[0].parts))} at {found[0].key!r}")
+                raise DataError(
+                    f"tar: all samples must have the same files, got {', '.join(sorted(m.parts))} at "
+                    f"{m.key!r} of {m.shard!r} and {', '.join(sorted(found[0].parts))} at {found[0].key!r}"
+                )
         return found
 
     def count(self) -> int:
@@ -247,7 +251,9 @@ def _number(content: bytes) -> np.int64:
 
 
 _DECODERS: dict[str, Callable[[bytes], Any]] = {
-    "cls": _number, "txt": bytes.decode, "json": json.loads,
+    "cls": _number,
+    "txt": bytes.decode,
+    "json": json.loads,
     "npy": lambda content: np.load(io.BytesIO(content)),
 }
 

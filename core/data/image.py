@@ -71,8 +71,9 @@ def flip(probability: float = 0.5, axis: int = 1) -> Transform:
     >>> data.image.flip(1.0)(np.array([[1, 2, 3]]), key=random.key(0))
     array([[3, 2, 1]])
     """
-    return Flip(check.number(probability, "image.flip: probability", 0, 1),
-                check.integer(axis, "image.flip: axis", 0, 1))
+    return Flip(
+        check.number(probability, "image.flip: probability", 0, 1), check.integer(axis, "image.flip: axis", 0, 1)
+    )
 
 
 # -- crops -------------------------------------------------------------------------------------------------------------
@@ -89,8 +90,12 @@ class Crop(Transform):
     def apply(self, x: Any, key: Any) -> Any:
         n = _shape(x, "crop")
         _fits(n, self.size, self.pad, "crop")
-        at = [random.randint(random.fold_in(key, k), 0, n[k] + 2 * self.pad - self.size[k] + 1) - self.pad + np.arange(
-            self.size[k]) for k in range(2)]
+        at = [
+            random.randint(random.fold_in(key, k), 0, n[k] + 2 * self.pad - self.size[k] + 1)
+            - self.pad
+            + np.arange(self.size[k])
+            for k in range(2)
+        ]
         inside = [(p >= 0) & (p < m) for p, m in zip(at, n)]
         found = x[np.clip(at[0], 0, n[0] - 1)[:, None], np.clip(at[1], 0, n[1] - 1)]
         if not self.pad:
@@ -100,8 +105,10 @@ class Crop(Transform):
 
 def _fits(n, size, pad, where):
     if any(s > m + 2 * pad for s, m in zip(size, n)):
-        raise ValueError(f"image.{where}: size must be at most that of the image{f' + 2 * {pad}' if pad else ''}, got "
-                         f"{size} for an image of {n}")
+        raise ValueError(
+            f"image.{where}: size must be at most that of the image{f' + 2 * {pad}' if pad else ''}, got "
+            f"{size} for an image of {n}"
+        )
 
 
 def crop(size: int | Sequence[int], pad: int = 0) -> Transform:
@@ -134,7 +141,7 @@ class CenterCrop(Transform):
         n = _shape(x, "center_crop")
         _fits(n, self.size, 0, "center_crop")
         top, left = ((m - s) // 2 for m, s in zip(n, self.size))
-        return x[top:top + self.size[0], left:left + self.size[1]]
+        return x[top : top + self.size[0], left : left + self.size[1]]
 
 
 def center_crop(size: int | Sequence[int]) -> Transform:
@@ -240,8 +247,9 @@ def sampled(x, rows, columns):
     return np.rint(total).astype(x.dtype) if np.dtype(x.dtype).kind in "iu" else total.astype(x.dtype)
 
 
-def affine(degrees: float = 0.0, translate: float = 0.0, scale: Sequence[float] = (1.0, 1.0),
-           shear: float = 0.0) -> Transform:
+def affine(
+    degrees: float = 0.0, translate: float = 0.0, scale: Sequence[float] = (1.0, 1.0), shear: float = 0.0
+) -> Transform:
     """Shear, scale, rotate and shift the image about its center, by random amounts.
 
     Each amount is uniform in its range. Pixels are interpolated bilinearly; zeros lie around the image.
@@ -268,6 +276,9 @@ def affine(degrees: float = 0.0, translate: float = 0.0, scale: Sequence[float] 
     low, high = (check.number(s, "image.affine: scale", 1e-6) for s in scale)
     if low > high:
         raise ValueError(f"image.affine: scale must be (low, high), got {tuple(scale)}")
-    return Affine(check.number(degrees, "image.affine: degrees", 0),
-                  check.number(translate, "image.affine: translate", 0), (low, high),
-                  check.number(shear, "image.affine: shear", 0, 89))
+    return Affine(
+        check.number(degrees, "image.affine: degrees", 0),
+        check.number(translate, "image.affine: translate", 0),
+        (low, high),
+        check.number(shear, "image.affine: shear", 0, 89),
+    )

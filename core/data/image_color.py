@@ -27,13 +27,16 @@ class Normalize(Transform):
         kind = np.dtype(x.dtype)
         channels = max(len(self.mean), len(self.std))
         if channels > 1 and np.shape(x)[-1:] != (channels,):
-            raise ValueError(f"image.normalize: an image must have {channels} channels, as mean and std, got shape "
-                             f"{np.shape(x)}")
+            raise ValueError(
+                f"image.normalize: an image must have {channels} channels, as mean and std, got shape {np.shape(x)}"
+            )
         scale = np.float64(1)
         if kind.kind in "iu":
             if not all(0 <= m <= 1 for m in self.mean) or max(self.std) > 1:
-                raise ValueError(f"image.normalize: mean and std must be in units of the range of {kind}, between 0 "
-                                 f"and 1, got {self.mean} and {self.std} (divide them by {np.iinfo(kind).max})")
+                raise ValueError(
+                    f"image.normalize: mean and std must be in units of the range of {kind}, between 0 "
+                    f"and 1, got {self.mean} and {self.std} (divide them by {np.iinfo(kind).max})"
+                )
             scale = np.float64(np.iinfo(kind).max)
             kind = np.dtype(np.float32)
         mean, std = (np.array(v if channels > 1 else v[0]) for v in (self.mean, self.std))
@@ -63,13 +66,16 @@ def normalize(mean: float | Sequence[float], std: float | Sequence[float]) -> Tr
     >>> data.image.normalize(0.5, 0.25)(np.array([[0, 255]], np.uint8))
     array([[-2.,  2.]], dtype=float32)
     """
-    means, stds = (tuple(check.number(v, f"image.normalize: {name}") for v in np.ravel(values).tolist())
-                   for name, values in (("mean", mean), ("std", std)))
+    means, stds = (
+        tuple(check.number(v, f"image.normalize: {name}") for v in np.ravel(values).tolist())
+        for name, values in (("mean", mean), ("std", std))
+    )
     if not means or not stds or min(stds) <= 0:
         raise ValueError(f"image.normalize: std must be positive, got {stds}")
     if len({len(means), len(stds)} - {1}) > 1:
-        raise ValueError(f"image.normalize: mean and std must have one value for each channel, got {len(means)} and "
-                         f"{len(stds)}")
+        raise ValueError(
+            f"image.normalize: mean and std must have one value for each channel, got {len(means)} and {len(stds)}"
+        )
     return Normalize(means, stds)
 
 
@@ -124,8 +130,9 @@ def turned(y, shift):
     return np.stack(parts, axis=-1)
 
 
-def color_jitter(brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0,
-                 hue: float = 0.0) -> Transform:
+def color_jitter(
+    brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, hue: float = 0.0
+) -> Transform:
     """Change brightness, contrast, saturation and hue by random amounts, in this order.
 
     The factors are uniform in 1 - a ... 1 + a for the amount a of each. Definitions are torchvision's `ColorJitter`,
@@ -146,5 +153,14 @@ def color_jitter(brightness: float = 0.0, contrast: float = 0.0, saturation: flo
     >>> jitter(np.full((2, 2, 3), 128, np.uint8), key=random.key(0)).dtype
     dtype('uint8')
     """
-    return ColorJitter(*(check.number(v, f"image.color_jitter: {name}", 0, high) for v, name, high in (
-        (brightness, "brightness", 1), (contrast, "contrast", 1), (saturation, "saturation", 1), (hue, "hue", 0.5))))
+    return ColorJitter(
+        *(
+            check.number(v, f"image.color_jitter: {name}", 0, high)
+            for v, name, high in (
+                (brightness, "brightness", 1),
+                (contrast, "contrast", 1),
+                (saturation, "saturation", 1),
+                (hue, "hue", 0.5),
+            )
+        )
+    )

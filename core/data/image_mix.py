@@ -93,5 +93,7 @@ def mixup(alpha: float = 0.2, classes: int | None = None) -> Transform:
     >>> targets.sum(axis=1)
     array([1., 1., 1., 1.], dtype=float32)
     """
-    return Mixup(check.positive(alpha, "image.mixup: alpha"), None if classes is None else check.integer(
-        classes, "image.mixup: classes", 2))
+    return Mixup(
+        check.positive(alpha, "image.mixup: alpha"),
+        None if classes is None else check.integer(classes, "image.mixup: classes", 2),
+    )

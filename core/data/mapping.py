@@ -1,5 +1,4 @@
-"""Programs of maps: neighboring compiled maps become one kernel per block, Python functions are called for each sample.
-"""
+"""Programs of maps: neighboring compiled maps become one kernel per block, Python functions run for each sample."""
 
 from __future__ import annotations
 
@@ -46,8 +45,10 @@ class Step(NamedTuple):
         if self.given or not isinstance(self.function, Transform) or self.function.whole:
             return self.on
         if isinstance(sample, dict):
-            raise DataError(f"map: `{name_of(self.function)}` must know the entry that it transforms, got a sample "
-                            f"with entries {', '.join(map(str, sample))} (map(..., on={next(iter(sample))!r}))")
+            raise DataError(
+                f"map: `{name_of(self.function)}` must know the entry that it transforms, got a sample "
+                f"with entries {', '.join(map(str, sample))} (map(..., on={next(iter(sample))!r}))"
+            )
         return (0,) if isinstance(sample, (tuple, list)) else None
 
     def apply(self, sample: Any, key: Any, entries: Entries) -> Any:
@@ -65,8 +66,9 @@ def steps(f: Any, on: Any, seed: int, stage: int) -> list[Step]:
     given = on is not None
     entries = tuple(on) if isinstance(on, (tuple, list)) else (on,) if given else None
     found = parts(f)
-    return [Step(p, entries, given, seed, stage, k if len(found) > 1 else None, _takes_key(p))
-            for k, p in enumerate(found)]
+    return [
+        Step(p, entries, given, seed, stage, k if len(found) > 1 else None, _takes_key(p)) for k, p in enumerate(found)
+    ]
 
 
 def _takes_key(f):
@@ -88,8 +90,13 @@ def entry(sample, name, function):
     try:
         return sample[name]
     except (KeyError, IndexError, TypeError):
-        known = ", ".join(map(str, sample)) if isinstance(sample, dict) else f"{len(sample)} entries" \
-            if isinstance(sample, (tuple, list)) else f"{type(sample).__name__}"
+        known = (
+            ", ".join(map(str, sample))
+            if isinstance(sample, dict)
+            else f"{len(sample)} entries"
+            if isinstance(sample, (tuple, list))
+            else f"{type(sample).__name__}"
+        )
         raise DataError(f"map: `{name_of(function)}` needs the entry {name!r}, got a sample of {known}") from None
 
 
@@ -124,8 +131,10 @@ class Program:
     def _compiled(self, number, run, block, describe):
         first = 0
         if self.batched:
-            found = [self._kernel(number, run, 0, v, i, e, describe, block, k)
-                     for k, (v, i, e) in enumerate(zip(block.samples(), block.ids, block.epochs, strict=True))]
+            found = [
+                self._kernel(number, run, 0, v, i, e, describe, block, k)
+                for k, (v, i, e) in enumerate(zip(block.samples(), block.ids, block.epochs, strict=True))
+            ]
             return block._replace(values=found, stacked=False)
         while not block.stacked:  # samples of several shapes: one by one, until a step makes the shapes equal
             if same_shapes(block.values):
@@ -137,8 +146,9 @@ class Program:
                 first += 1
         if first == len(run):
             return block
-        return block._replace(values=self._kernel(number, run, first, block.values, block.ids, block.epochs, describe,
-                                                  block, None))
+        return block._replace(
+            values=self._kernel(number, run, first, block.values, block.ids, block.epochs, describe, block, None)
+        )
 
     def _kernel(self, number, run, first, values, ids, epochs, describe, block, at):
         run = run[first:]
@@ -153,8 +163,10 @@ class Program:
             if at is None:
                 _each(run, block, describe)  # raises at the sample that is the reason
             which = block.named(0 if at is None else at, describe)
-            raise DataError(f"map: `{' | '.join(name_of(s.function) for s in run)}` failed in the batch that begins "
-                            f"with {which}: {type(error).__name__}: {error}") from error
+            raise DataError(
+                f"map: `{' | '.join(name_of(s.function) for s in run)}` failed in the batch that begins "
+                f"with {which}: {type(error).__name__}: {error}"
+            ) from error
         return found if names is None else replaced(values, found)
 
 
@@ -196,7 +208,9 @@ def _each(run, block, describe):
             try:
                 sample = s.apply(sample, own[k], s.entries(sample))
             except Exception as error:
-                raise DataError(f"map: `{name_of(s.function)}` failed at {block.named(k, describe)}: "
-                                f"{type(error).__name__}: {error}") from error
+                raise DataError(
+                    f"map: `{name_of(s.function)}` failed at {block.named(k, describe)}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
         out.append(sample)
     return Block(out, block.ids, block.epochs, False)

@@ -19,8 +19,21 @@ from .order import permuted
 from .pipeline import InMemory, Source
 from .workers import ahead_of
 
-__all__ = ["Batch", "Buffer", "Cache", "Filter", "Interleave", "Map", "Node", "Prefetch", "Repeat", "Shard", "Shuffle",
-           "Take", "in_memory"]
+__all__ = [
+    "Batch",
+    "Buffer",
+    "Cache",
+    "Filter",
+    "Interleave",
+    "Map",
+    "Node",
+    "Prefetch",
+    "Repeat",
+    "Shard",
+    "Shuffle",
+    "Take",
+    "in_memory",
+]
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -138,8 +151,9 @@ class Repeat(Node):
         passes, positions = np.divmod(positions, n)
         first = epoch * (self.times or 1)
         edges = [0, *(np.flatnonzero(np.diff(passes)) + 1), len(passes)]
-        return concatenate([self.parent.rows(positions[a:b], first + int(passes[a]))
-                            for a, b in itertools.pairwise(edges)])
+        return concatenate(
+            [self.parent.rows(positions[a:b], first + int(passes[a])) for a, b in itertools.pairwise(edges)]
+        )
 
     def elements(self, epoch: int, state: Any) -> Iterator[tuple[Any, int, int, Any]]:
         start = 0 if state is None else int(state["pass"])
@@ -214,8 +228,12 @@ class Batch(Node):
     def rows(self, positions: np.ndarray, epoch: int) -> Block:
         n = self.parent.count()
         ends = [(k + 1) * self.size if n is None else min((k + 1) * self.size, n) for k in positions.tolist()]
-        return self._stacked([self.parent.rows(np.arange(k * self.size, end), epoch)
-                              for k, end in zip(positions.tolist(), ends, strict=True)])
+        return self._stacked(
+            [
+                self.parent.rows(np.arange(k * self.size, end), epoch)
+                for k, end in zip(positions.tolist(), ends, strict=True)
+            ]
+        )
 
     def feed(self, epoch: int, state: Any, size: int) -> Iterator[tuple[Any, int, Any]]:
         if self.indexed:
@@ -264,8 +282,9 @@ class Filter(_Stream):
                 kept = bool(self.predicate(value))
             except Exception as error:
                 which = Block([value], np.array([index]), np.array([own]), False).named(0, self.describe)
-                raise DataError(f"filter: `{mapping.name_of(self.predicate)}` failed at {which}: "
-                                f"{type(error).__name__}: {error}") from error
+                raise DataError(
+                    f"filter: `{mapping.name_of(self.predicate)}` failed at {which}: {type(error).__name__}: {error}"
+                ) from error
             if kept:
                 yield value, index, own, after
 
@@ -281,8 +300,9 @@ class Buffer(_Stream):
         return f"{self.parent!r}.shuffle({self.seed}, buffer={self.buffer})"
 
     def elements(self, epoch: int, state: Any) -> Iterator[tuple[Any, int, int, Any]]:
-        before, number, taken = (None, 0, 0) if state is None else (state["parent"], int(state["window"]),
-                                                                    int(state["taken"]))
+        before, number, taken = (
+            (None, 0, 0) if state is None else (state["parent"], int(state["window"]), int(state["taken"]))
+        )
         upstream = walk(self.parent, epoch, before)
         while window := list(itertools.islice(upstream, self.buffer)):
             n = len(window)

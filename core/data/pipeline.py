@@ -138,8 +138,9 @@ class Source:
     def __len__(self) -> int:
         n = self.count()
         if n is None:
-            raise TypeError(f"{self!r}: the number of elements is not known (a filter, a generator, or repeat() "
-                            "without a number)")
+            raise TypeError(
+                f"{self!r}: the number of elements is not known (a filter, a generator, or repeat() without a number)"
+            )
         return n
 
     def __iter__(self) -> Iteration:
@@ -268,8 +269,9 @@ class Source:
         n = self.count()
         size = check.integer(size, "batch: size", 1)
         if drop_remainder and n is not None and n < size:
-            raise ValueError(f"batch: size must be at most {n}, the number of elements, if the remainder is dropped, "
-                             f"got {size}")
+            raise ValueError(
+                f"batch: size must be at most {n}, the number of elements, if the remainder is dropped, got {size}"
+            )
         return _steps().Batch(self, size, bool(drop_remainder))
 
     def shuffle(self, seed: int, buffer: int | None = None) -> Source:
@@ -299,8 +301,10 @@ class Source:
         if buffer is not None:
             return _steps().Buffer(self, seed, check.integer(buffer, "shuffle: buffer", 1))
         if not self.indexed or self.count() is None:
-            raise TypeError(f"shuffle: a stream needs a buffer, got {self!r} (shuffle(seed, buffer=1000), or shuffle "
-                            "before the step that makes it a stream)")
+            raise TypeError(
+                f"shuffle: a stream needs a buffer, got {self!r} (shuffle(seed, buffer=1000), or shuffle "
+                "before the step that makes it a stream)"
+            )
         return _steps().Shuffle(self, seed)
 
     def interleave(self, *others: Source) -> Source:
@@ -377,8 +381,12 @@ class Source:
         >>> next(iter(source))
         array([-0.5,  0. ,  0.5])
         """
-        return _steps().Prefetch(self, check.integer(ahead, "prefetch: ahead", 1),
-                                 check.integer(workers, "prefetch: workers", 1), bool(processes))
+        return _steps().Prefetch(
+            self,
+            check.integer(ahead, "prefetch: ahead", 1),
+            check.integer(workers, "prefetch: workers", 1),
+            bool(processes),
+        )
 
     def shard(self, index: int, count: int) -> Source:
         """Keep every `count`-th element, from element `index` on, for one of several processes.

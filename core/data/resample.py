@@ -66,8 +66,9 @@ def resized(x, height: int, width: int):
             return out
         return _pass(_pass(x, columns, 1), rows, 0)
     middle = _matrix(w, width).astype(x.dtype) @ x
-    return np.reshape(_matrix(h, height).astype(x.dtype) @ np.reshape(middle, (h, width * channels)),
-                      (height, width, channels))
+    return np.reshape(
+        _matrix(h, height).astype(x.dtype) @ np.reshape(middle, (h, width * channels)), (height, width, channels)
+    )
 
 
 def _pass(x, taps, axis):

@@ -167,8 +167,13 @@ def memory_map(*paths: Any) -> Source:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def csv(path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, types: dict[str, Any] | None = None,
-        delimiter: str = ",") -> Source:
+def csv(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    types: dict[str, Any] | None = None,
+    delimiter: str = ",",
+) -> Source:
     """Make a source of the rows of a CSV file with a header; samples are dictionaries.
 
     The file is read into memory, several times faster if pyarrow is installed. A column has the first of the types
@@ -225,9 +230,12 @@ def _arrow_texts(path, wanted, delimiter):
 
     try:
         table = arrow_csv.read_csv(
-            os.fspath(path), parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(include_columns=wanted,
-                                                     column_types=dict.fromkeys(wanted, pa.string())))
+            os.fspath(path),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string())
+            ),
+        )
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return None
     return {c: table[c] for c in wanted} if table.num_rows else None
@@ -285,8 +293,11 @@ def parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) 
     for c, a in found.items():
         if str(table[c].type) in ("int64", "uint64") and a.dtype.kind == "f" and not exact(a):
             found[c] = table[c].cast("string").to_numpy()  # whose digits a float64 does not hold
-    texts = {c: np.array(["" if v is None else v for v in a]) for c, a in found.items()
-             if a.dtype == object and all(v is None or isinstance(v, str) for v in a)}
+    texts = {
+        c: np.array(["" if v is None else v for v in a])
+        for c, a in found.items()
+        if a.dtype == object and all(v is None or isinstance(v, str) for v in a)
+    }
     return Arrays({**found, **texts}, name, 0)
 
 
@@ -319,8 +330,10 @@ class Generator(Source):
             except StopIteration:
                 return
             except Exception as error:
-                raise DataError(f"generator: `{getattr(self.make, '__name__', type(self.make).__name__)}` failed at "
-                                f"sample {k}: {type(error).__name__}: {error}") from error
+                raise DataError(
+                    f"generator: `{getattr(self.make, '__name__', type(self.make).__name__)}` failed at "
+                    f"sample {k}: {type(error).__name__}: {error}"
+                ) from error
             yield value, k, epoch, k + 1
 
 
@@ -353,6 +366,11 @@ def generator(make: Callable[..., Any]) -> Source:
     >>> list(data.generator(squares).batch(2))
     [array([0, 1]), array([4, 9])]
     """
-    check.kind(make, Callable, "generator: make", "a function that returns an iterable",
-               hint="pass the function, not its result")
+    check.kind(
+        make,
+        Callable,
+        "generator: make",
+        "a function that returns an iterable",
+        hint="pass the function, not its result",
+    )
     return Generator(make)

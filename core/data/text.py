@@ -70,8 +70,10 @@ class Vocabulary:
             for k, token in enumerate(found):
                 if token not in numbers:
                     kind = "word" if self.words else "character"
-                    raise DataError(f"text.encode: every {kind} must be in the vocabulary, got {token!r} at {kind} {k} "
-                                    "(vocabulary(..., unknown='?') makes a token for all others)")
+                    raise DataError(
+                        f"text.encode: every {kind} must be in the vocabulary, got {token!r} at {kind} {k} "
+                        "(vocabulary(..., unknown='?') makes a token for all others)"
+                    )
             return np.array([numbers[t] for t in found], np.int64)
         other = numbers[self.unknown]
         return np.array([numbers.get(t, other) for t in found], np.int64)
@@ -80,8 +82,9 @@ class Vocabulary:
         """The text of numbers; words are separated by spaces."""
         found = np.asarray(list(numbers) if not isinstance(numbers, np.ndarray) else numbers)
         if found.size and (found.min() < 0 or found.max() >= len(self)):
-            raise DataError(f"text.decode: numbers must be from 0 to {len(self) - 1}, got {found.min()} to "
-                            f"{found.max()}")
+            raise DataError(
+                f"text.decode: numbers must be from 0 to {len(self) - 1}, got {found.min()} to {found.max()}"
+            )
         return (" " if self.words else "").join(self.tokens[k] for k in found.ravel().tolist())
 
 
@@ -89,8 +92,9 @@ def _tokens(text, words):
     return _WORD.findall(text) if words else text
 
 
-def vocabulary(text: str | Iterable[str], *, words: bool = False, size: int | None = None,
-               unknown: str | None = None) -> Vocabulary:
+def vocabulary(
+    text: str | Iterable[str], *, words: bool = False, size: int | None = None, unknown: str | None = None
+) -> Vocabulary:
     """Collect the tokens of a text.
 
     Characters are numbered in the order of their code points, words by how often they occur.
@@ -129,7 +133,7 @@ def vocabulary(text: str | Iterable[str], *, words: bool = False, size: int | No
     counts.pop(unknown, None)
     ranked = sorted(counts, key=lambda t: (-counts[t], t))
     if size is not None:
-        ranked = ranked[:check.integer(size, "text.vocabulary: size", 2) - 1]
+        ranked = ranked[: check.integer(size, "text.vocabulary: size", 2) - 1]
     ordered = ranked if words else sorted(ranked)
     return Vocabulary((*([] if unknown is None else [unknown]), *ordered), words, unknown)
 
@@ -194,6 +198,8 @@ def windows(tokens: np.ndarray, length: int, stride: int | None = None) -> Sourc
     tokens = tokens if isinstance(tokens, np.ndarray) else np.asarray(tokens)
     length = check.integer(length, "text.windows: length", 1)
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) <= length:
-        raise ValueError(f"text.windows: tokens must be at least {length + 1} integers in one array, got "
-                         f"{tokens.dtype} of shape {tokens.shape}")
+        raise ValueError(
+            f"text.windows: tokens must be at least {length + 1} integers in one array, got "
+            f"{tokens.dtype} of shape {tokens.shape}"
+        )
     return Windows(tokens, length, length if stride is None else check.integer(stride, "text.windows: stride", 1))

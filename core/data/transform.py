@@ -49,8 +49,10 @@ class Transform:
 
     def __or__(self, other: Any) -> Compose:
         if not is_compiled(other):
-            raise TypeError(f"{type(self).__name__}: | must be followed by a transform or a function under core.jit, "
-                            f"got {other!r} (give Python functions to map(...) of their own)")
+            raise TypeError(
+                f"{type(self).__name__}: | must be followed by a transform or a function under core.jit, "
+                f"got {other!r} (give Python functions to map(...) of their own)"
+            )
         return Compose((*parts(self), *parts(other)))
 
 

@@ -94,8 +94,9 @@ def _run_there(pool, job):
     try:
         return pool.submit(_run, job).result()
     except BrokenProcessPool as error:
-        raise DataError("prefetch: a process of workers ended by itself (a function of the pipeline ended it, or "
-                        "memory ran out)") from error
+        raise DataError(
+            "prefetch: a process of workers ended by itself (a function of the pipeline ended it, or memory ran out)"
+        ) from error
 
 
 def _stop(shared):
@@ -119,8 +120,10 @@ def _processes(node, workers):
     try:
         description = pickle.dumps(node)
     except Exception as error:
-        raise TypeError(f"prefetch: processes need functions that can be pickled, got {error} (define functions at the "
-                        "top of a module)") from error
+        raise TypeError(
+            f"prefetch: processes need functions that can be pickled, got {error} (define functions at the "
+            "top of a module)"
+        ) from error
     return ProcessPoolExecutor(workers, get_context("spawn"), _begin, (description,))
 
 

@@ -28,8 +28,9 @@ def write(path: str | os.PathLike, kind: str, version: int, value: Any, arrays: 
     save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays})
 
 
-def read(path: str | os.PathLike, kind: str, versions: Collection[int],
-         error: type[Exception]) -> tuple[Any, dict[str, np.ndarray]]:
+def read(
+    path: str | os.PathLike, kind: str, versions: Collection[int], error: type[Exception]
+) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the value and the arrays of a file that `write` wrote, of this `kind` and one of these `versions`.
 
     Raise FileNotFoundError if there is none, and `error` if it is damaged, of another kind or of another version.

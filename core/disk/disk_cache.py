@@ -79,9 +79,12 @@ def is_trusted(place: Path) -> bool:
         except OSError:
             return True
         if not known:
-            _log.warning("the cache folder %s is not used: it must belong to you, and no other user may write in it "
-                         "(chmod, or set "
-                         "TRISKELE_CACHE_DIR)", place)
+            _log.warning(
+                "the cache folder %s is not used: it must belong to you, and no other user may write in it "
+                "(chmod, or set "
+                "TRISKELE_CACHE_DIR)",
+                place,
+            )
     return known
 
 

@@ -25,9 +25,12 @@ PART = ".part"  # how the names of temporary files end
 
 _LONGEST = 50  # characters of the name: at 4 bytes each, the temporary name stays below 255 bytes
 _HINTS = {
-    errno.ENOENT: "the folder must exist", errno.ENOTDIR: "the folder must exist",
-    errno.EACCES: "the folder must be writable", errno.EPERM: "the folder must be writable",
-    errno.EROFS: "the file system is read-only", errno.EISDIR: "the path must be a file, got a folder",
+    errno.ENOENT: "the folder must exist",
+    errno.ENOTDIR: "the folder must exist",
+    errno.EACCES: "the folder must be writable",
+    errno.EPERM: "the folder must be writable",
+    errno.EROFS: "the file system is read-only",
+    errno.EISDIR: "the path must be a file, got a folder",
     errno.ENOSPC: "the disk is full, and the path holds what it held before",
     errno.EDQUOT: "the disk quota is used up, and the path holds what it held before",
     errno.EFBIG: "the file is too large for this file system or process, and the path holds what it held before",

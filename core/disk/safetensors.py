@@ -26,8 +26,21 @@ CHECKSUM = "triskele.sha256"  # of the whole file, with zeros in the place of th
 _METADATA = "__metadata__"
 _LONGEST_HEADER = 100_000_000  # bytes, as the format has it
 _BLANK = "0" * 64
-_CODES = {"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "U32": "<u4", "I32": "<i4",
-          "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}
+_CODES = {
+    "BOOL": "?",
+    "U8": "u1",
+    "I8": "i1",
+    "U16": "<u2",
+    "I16": "<i2",
+    "F16": "<f2",
+    "U32": "<u4",
+    "I32": "<i4",
+    "F32": "<f4",
+    "U64": "<u8",
+    "I64": "<i8",
+    "F64": "<f8",
+    "C64": "<c8",
+}
 _BFLOAT16 = "BF16"
 _NAMES = {np.dtype(code): name for name, code in _CODES.items()}
 
@@ -41,8 +54,10 @@ def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], metadata: dict
         little = array.dtype if array.dtype.kind in "bV" else array.dtype.newbyteorder("<")
         code = _BFLOAT16 if is_bfloat16(little) else _NAMES.get(little)
         if code is None or name == _METADATA:
-            raise TypeError(f"save: the array {name!r} must have one of the types {', '.join(map(str, _NAMES))}, "
-                            f"bfloat16, got {array.dtype}")
+            raise TypeError(
+                f"save: the array {name!r} must have one of the types {', '.join(map(str, _NAMES))}, "
+                f"bfloat16, got {array.dtype}"
+            )
         parts.append(np.ascontiguousarray(array, little).reshape(-1).view(np.uint8))
         header[name] = {"dtype": code, "shape": array.shape, "data_offsets": [end, end := end + array.nbytes]}
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -65,15 +80,18 @@ def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
         if length > min(_LONGEST_HEADER, size - 8):
-            raise _error(path,
-                         f"the header must have at most {min(_LONGEST_HEADER, max(size - 8, 0))} bytes, got {length} "
-                               "(the file is cut off, or of another kind)")
+            raise _error(
+                path,
+                f"the header must have at most {min(_LONGEST_HEADER, max(size - 8, 0))} bytes, got {length} "
+                "(the file is cut off, or of another kind)",
+            )
         text = file.read(length)
         entries, metadata = _parse(path, text)
         end = max((place[1] for _, _, place in entries.values()), default=0)
         if size != 8 + length + end:
-            raise _error(path,
-                         f"must hold {8 + length + end} bytes, got {size} (it was cut off, or something was appended)")
+            raise _error(
+                path, f"must hold {8 + length + end} bytes, got {size} (it was cut off, or something was appended)"
+            )
         checksum = metadata.get(CHECKSUM)
         state = None if checksum is None else hashlib.sha256(text.replace(checksum.encode(), _BLANK.encode(), 1))
         arrays = {}
@@ -116,8 +134,11 @@ def _parse(path, text):
 
 def _entry(entry):
     numbers = [*entry["shape"], *entry["data_offsets"]]
-    if not all(type(n) is int and 0 <= n < 2**63
-               for n in numbers) or len(entry["data_offsets"]) != 2 or len(entry["shape"]) > 64:
+    if (
+        not all(type(n) is int and 0 <= n < 2**63 for n in numbers)
+        or len(entry["data_offsets"]) != 2
+        or len(entry["shape"]) > 64
+    ):
         raise ValueError(f"shape and place must be natural numbers, got {numbers}")
     code = entry["dtype"]
     dtype = optional.need("ml_dtypes", "load", "precision").bfloat16 if code == _BFLOAT16 else _CODES[code]

@@ -146,8 +146,10 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
         _compare(json.loads(metadata[_TREE]), like, "", where)
     for v, x in zip(values, leaves, strict=True):
         if np.shape(v) != np.shape(x) or np.result_type(v) != np.result_type(x):
-            raise TreeError(f"{where}: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has "
-                            f"{np.shape(x)} {np.result_type(x)}")
+            raise TreeError(
+                f"{where}: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has "
+                f"{np.shape(x)} {np.result_type(x)}"
+            )
     return tree.unflatten(structure, values)
 
 
@@ -160,8 +162,9 @@ def _compare(d, like, path, where):
         found["parameters"] = told["names"], list(names)
     for what, (theirs, ours) in found.items():
         if theirs != ours:
-            raise TreeError(f"{where}: {path or 'the root'} has the {what} {theirs!s:.200}, that of `like` "
-                            f"{ours!s:.200}")
+            raise TreeError(
+                f"{where}: {path or 'the root'} has the {what} {theirs!s:.200}, that of `like` {ours!s:.200}"
+            )
     for key, child, x in zip(keys, d["children"], here[2], strict=False) if here else ():
         _compare(child, x, f"{path}.{key}" if path else key, where)
 

@@ -52,9 +52,21 @@ class Primitive:
     derivative follows.
     """
 
-    def __init__(self, name: str, impl: Callable, spec: Callable, *, multiple: bool = False, kind: str = "opaque",
-                 emit: Callable | None = None, pull: Callable | None = None, flops: Any = 1.0,
-                 differentiable: bool = True, samples: Callable | None = None, domain: Any = None):
+    def __init__(
+        self,
+        name: str,
+        impl: Callable,
+        spec: Callable,
+        *,
+        multiple: bool = False,
+        kind: str = "opaque",
+        emit: Callable | None = None,
+        pull: Callable | None = None,
+        flops: Any = 1.0,
+        differentiable: bool = True,
+        samples: Callable | None = None,
+        domain: Any = None,
+    ):
         if name in PRIMITIVES:
             raise ValueError(f"Primitive: name {name!r} is taken by {PRIMITIVES[name].impl!r}")
         self.impl: Callable = impl

@@ -33,8 +33,9 @@ def show(graph: Graph, sources: bool = True, indent: str = "") -> str:
 
     lines = [f"{indent}{graph.name}({', '.join(f'{name(v)}: {v.spec}' for v in graph.inputs)})"]
     for eqn in graph.equations:
-        inner = [(k, g) for k,
-                 v in eqn.params.items() for g in (v if isinstance(v, tuple) else (v,)) if isinstance(g, Graph)]
+        inner = [
+            (k, g) for k, v in eqn.params.items() for g in (v if isinstance(v, tuple) else (v,)) if isinstance(g, Graph)
+        ]
         params = " ".join(f"{k}={_short(v)}" for k, v in eqn.params.items() if not any(k == i for i, _ in inner))
         arguments = " ".join(name(a) for a in eqn.inputs)
         outs = ", ".join(f"{name(o)}: {o.spec}" for o in eqn.outputs)

@@ -95,8 +95,10 @@ class Rewriter:
         if primitive.kind == "call":
             inner = params["graph"]
             return self.run(inner, dict(zip(inner.inputs, inputs, strict=True)))
-        if primitive.name in LOOPS and (rewritten := LOOPS[primitive.name](self, primitive, inputs, params, specs,
-                                                                           source)) is not None:
+        if (
+            primitive.name in LOOPS
+            and (rewritten := LOOPS[primitive.name](self, primitive, inputs, params, specs, source)) is not None
+        ):
             return rewritten
         return self.add(primitive, inputs, params, specs, source)
 
@@ -240,8 +242,17 @@ def _(r, eqn):
     if type(d) is float and d and np.isfinite(d) and kind_of(eqn.outputs[0].spec.dtype) == "f":
         mantissa, exponent = np.frexp(d)
         if abs(mantissa) == 0.5 and abs(int(exponent)) < 100:  # a power of two: its reciprocal is exact
-            return r.equation(PRIMITIVES["multiply"], [x, Const(1 / d, y.spec) if y.spec.shape == () else y], {},
-                              [eqn.outputs[0].spec], eqn.source)[0] if y.spec.shape == () else None
+            return (
+                r.equation(
+                    PRIMITIVES["multiply"],
+                    [x, Const(1 / d, y.spec) if y.spec.shape == () else y],
+                    {},
+                    [eqn.outputs[0].spec],
+                    eqn.source,
+                )[0]
+                if y.spec.shape == ()
+                else None
+            )
     return None
 
 

@@ -26,9 +26,26 @@ from ..views import connect, in_c_order, own_array
 from .graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from .primitive import Primitive
 
-__all__ = ["GraphTensor", "GraphTrace", "Trace", "asked_by", "bind", "dead_code", "describe", "evaluate",
-           "is_recording", "is_spread", "library_sources", "make_graph", "no_transforms", "recorded", "recording",
-           "traceable", "user_source", "view"]
+__all__ = [
+    "GraphTensor",
+    "GraphTrace",
+    "Trace",
+    "asked_by",
+    "bind",
+    "dead_code",
+    "describe",
+    "evaluate",
+    "is_recording",
+    "is_spread",
+    "library_sources",
+    "make_graph",
+    "no_transforms",
+    "recorded",
+    "recording",
+    "traceable",
+    "user_source",
+    "view",
+]
 
 # as installed, and behind links
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})
@@ -103,8 +120,7 @@ def _what_numpy_hides(error: Exception) -> TracerError | None:
             "with np.stack)"
         )
     if type(error) is SystemError and isinstance(error.__cause__, TracerError):  # C code did not look for errors
-        return TracerError(f"{error.__cause__} (for roots, core.root takes SciPy's solvers with "
-                           "mode='python')")
+        return TracerError(f"{error.__cause__} (for roots, core.root takes SciPy's solvers with mode='python')")
     if type(error) is RecursionError:
         return TracerError(
             "recursion: it continued until Python's stack was full; a traced condition cannot end it, since both "
@@ -373,8 +389,9 @@ class GraphTrace(Trace):
     def in_c_order(self, atom: Var | Const) -> bool:
         """Return True if NumPy surely has the value row by row in memory: no operation behind it has moved axes."""
         for e in self.equations[self._followed :]:
-            if e.primitive.name == "broadcast_to" or (e.primitive.write_back is not None
-                                                      and not self.spread.isdisjoint(e.inputs)):
+            if e.primitive.name == "broadcast_to" or (
+                e.primitive.write_back is not None and not self.spread.isdisjoint(e.inputs)
+            ):
                 self.spread.update(e.outputs)
             if e.primitive.name == "transpose" or not all(self._row_by_row(a) for a in e.inputs):
                 self.unordered.update(v for v in e.outputs if sum(n > 1 for n in v.spec.shape) > 1)
@@ -421,8 +438,9 @@ def _fitting(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
     return out
 
 
-def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False,
-               loop: bool = False) -> tuple[Graph, list[Any]]:
+def make_graph(
+    f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False, loop: bool = False
+) -> tuple[Graph, list[Any]]:
     """Record ``f(*tensors) -> sequence of values`` into a graph.
 
     With `stage`, operations on captured Tensors alone are recorded too (a branch that may not be taken); otherwise they

@@ -34,6 +34,7 @@ def public(package: str) -> dict[str, Any]:
 
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package: public names of its modules, imported on first use."""
+
     def get(name: str) -> Any:
         if not name.startswith("_") and name in (found := public(package)):
             vars(import_module(package)).update(found)

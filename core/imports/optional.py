@@ -19,5 +19,7 @@ def need(module: str, where: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         name = module.split(".")[0]
-        raise ModuleNotFoundError(f"{where}: needs {name} (pip install \"triskele[{extra}]\", or in a checkout pip "
-                                  f"install -e \".[{extra}]\")", name=name) from error
+        raise ModuleNotFoundError(
+            f'{where}: needs {name} (pip install "triskele[{extra}]", or in a checkout pip install -e ".[{extra}]")',
+            name=name,
+        ) from error

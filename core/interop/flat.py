@@ -26,8 +26,9 @@ class Flat:
         self.structure: tree.Structure | None = None  # of the results, known once the function has run
 
     @classmethod
-    def of(cls, f: Callable[..., Any], where: str, leaves: Sequence[Any], arrays: Sequence[int],
-           structure: tree.Structure) -> Flat:
+    def of(
+        cls, f: Callable[..., Any], where: str, leaves: Sequence[Any], arrays: Sequence[int], structure: tree.Structure
+    ) -> Flat:
         """The function `f` of (args, kwargs), whose leaves at the positions `arrays` are the arguments."""
 
         def run(*xs):

@@ -78,8 +78,10 @@ def _call(flat: Flat, xs: Sequence[Any]) -> tuple[Any, ...]:
 
     for x in xs:
         if x.dtype.kind not in "biufc":
-            raise TypeError(f"{flat.where}: expected arrays of numbers that NumPy has a type for, got {x.dtype} "
-                            "(convert it to float32 or float64)")
+            raise TypeError(
+                f"{flat.where}: expected arrays of numbers that NumPy has a type for, got {x.dtype} "
+                "(convert it to float32 or float64)"
+            )
     specs = [Spec(x.shape, np.dtype(x.dtype)) for x in xs]
     graph, _ = make_graph(flat, specs)
     results = [jax.ShapeDtypeStruct(s.shape, jax.dtypes.canonicalize_dtype(s.dtype)) for s in graph.out_specs]
@@ -95,8 +97,7 @@ def _call(flat: Flat, xs: Sequence[Any]) -> tuple[Any, ...]:
         return jax.pure_callback(host, tuple(results), *xs, vmap_method="expand_dims")
 
     def bwd(xs, cts):
-        full = [ct if r.dtype.kind in "fc" else np.zeros(r.shape, r.dtype)
-                for ct, r in zip(cts, results, strict=True)]
+        full = [ct if r.dtype.kind in "fc" else np.zeros(r.shape, r.dtype) for ct, r in zip(cts, results, strict=True)]
         found = dict(zip(live, _call(flat.pulling(live, len(xs)), [*xs, *map(jax.numpy.asarray, full)]), strict=True))
         return tuple([found.get(k) for k in range(len(xs))])
 

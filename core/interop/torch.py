@@ -156,8 +156,10 @@ def _function():
         def backward(ctx, *cts):
             tensors = ctx.saved_tensors
             live = tuple(k for k, t in enumerate(tensors) if ctx.needs_input_grad[k + 1] and _floating(t))
-            full = [torch.zeros(shape, dtype=dtype) if ct is None else ct
-                    for ct, (shape, dtype) in zip(cts, ctx.results, strict=True)]
+            full = [
+                torch.zeros(shape, dtype=dtype) if ct is None else ct
+                for ct, (shape, dtype) in zip(cts, ctx.results, strict=True)
+            ]
             found = CoreFunction.apply(ctx.call.back(live, len(tensors)), *tensors, *_conjugate(full))
             grads = dict(zip(live, _conjugate(found), strict=True))
             return (None, *[grads.get(k) for k in range(len(tensors))])

@@ -136,8 +136,13 @@ class _Team:
         code = "from triskele.core.kernels.ahead import serve; serve()"
         with suppress(OSError):  # no process, or a broken pipe
             process: Any = subprocess.Popen(
-                [sys.executable, "-P", "-c", code], env=os.environ | variables, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                [sys.executable, "-P", "-c", code],
+                env=os.environ | variables,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
             self.processes.append(process)
             with process:
                 self._hand_out(process)

@@ -18,8 +18,18 @@ from . import blocks, conv, native, threads
 from .attention import forward
 from .gemm import bfloat16, tiles
 
-__all__ = ["BFLOAT16", "PREFIXES", "address", "bfloat16_definition", "convolution_definitions", "convolution_tile",
-           "definitions", "packed", "set_blas_threads", "signature"]
+__all__ = [
+    "BFLOAT16",
+    "PREFIXES",
+    "address",
+    "bfloat16_definition",
+    "convolution_definitions",
+    "convolution_tile",
+    "definitions",
+    "packed",
+    "set_blas_threads",
+    "signature",
+]
 
 PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.", "tsk.attention.", "tsk.bfloat16.")
 BFLOAT16 = "tsk.bfloat16.product"  # on processors with AVX512-BF16; see `bfloat16.product`

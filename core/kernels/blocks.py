@@ -22,8 +22,10 @@ def product(name: str, element: str, sizes: tuple[int, int, int]) -> str:
     for index, field in enumerate(fields):
         value = code.set(f"zext i1 %{field} to i64") if field in bits else f"%{field}"
         code.emit(f"store {'ptr' if field in 'abc' else 'i64'} {value}, ptr {code.at('i64', context, str(index))}")
-    count = code.int("mul", *[code.int("udiv", code.int("add", size, step - 1), step) for size,
-                              step in (("%m", rows), ("%n", columns))])
+    count = code.int(
+        "mul",
+        *[code.int("udiv", code.int("add", size, step - 1), step) for size, step in (("%m", rows), ("%n", columns))],
+    )
     code.emit(f"call void @tsk_parallel_for(ptr @block.{name}, ptr {context}, i64 {count})")
     code.emit("ret void")
     outer = [f"define internal void @blocks.{name}({arguments}) {{", *code.lines, "}"]
@@ -41,19 +43,27 @@ def product(name: str, element: str, sizes: tuple[int, int, int]) -> str:
         code.int("mul", code.int("udiv", "%chunk", across), rows),
         code.int("mul", code.int("urem", "%chunk", across), columns),
     )
-    height, width = code.minimum(code.int("sub", "%m", i),
-                                 str(rows)), code.minimum(code.int("sub", "%n", j), str(columns))
+    height, width = (
+        code.minimum(code.int("sub", "%m", i), str(rows)),
+        code.minimum(code.int("sub", "%n", j), str(columns)),
+    )
     with code.loop("0", "%k", str(depth)) as p:
         places = []
-        for base, transposed, ld, first, second in (("%a", "%ta", "%lda", i, p), ("%b", "%tb", "%ldb", p, j),
-                                                    ("%c", "false", "%ldc", i, j)):
-            line, at = (code.set(f"select i1 {transposed}, i64 {x}, i64 {y}") for x,
-                        y in ((second, first), (first, second)))
+        for base, transposed, ld, first, second in (
+            ("%a", "%ta", "%lda", i, p),
+            ("%b", "%tb", "%ldb", p, j),
+            ("%c", "false", "%ldc", i, j),
+        ):
+            line, at = (
+                code.set(f"select i1 {transposed}, i64 {x}, i64 {y}") for x, y in ((second, first), (first, second))
+            )
             places.append(code.at(element, base, code.int("add", code.int("mul", line, ld), at)))
         add = code.set(f"or i1 %accumulate, {code.set(f'icmp ne i64 {p}, 0')}")
         k = code.minimum(code.int("sub", "%k", p), str(depth))
-        code.emit(f"call void @blas.{name}(i64 {height}, i64 {width}, i64 {k}, ptr {places[0]}, i64 %lda, i1 %ta, ptr "
-                  f"{places[1]}, i64 %ldb, i1 %tb, "
-                  f"ptr {places[2]}, i64 %ldc, i1 {add})")
+        code.emit(
+            f"call void @blas.{name}(i64 {height}, i64 {width}, i64 {k}, ptr {places[0]}, i64 %lda, i1 %ta, ptr "
+            f"{places[1]}, i64 %ldb, i1 %tb, "
+            f"ptr {places[2]}, i64 %ldc, i1 {add})"
+        )
     code.emit("ret void")
     return "\n".join([f"define internal void @block.{name}(ptr %context, i64 %chunk) {{", *code.lines, "}", *outer])

@@ -66,8 +66,10 @@ def _kernel(name: str, scalar: str, tile: Tile, vectors: int) -> str:
     for r, v in cells:
         code.emit(f"%c{r}.{v} = phi {vector} [zeroinitializer, %entry], [%d{r}.{v}, %head]")
     column = entry("%column", "%p")
-    b = [code.set(f"load {vector}, ptr {code.at(scalar, '%b.row', str(v * lanes))}, align {align}")
-         for v in range(vectors)]
+    b = [
+        code.set(f"load {vector}, ptr {code.at(scalar, '%b.row', str(v * lanes))}, align {align}")
+        for v in range(vectors)
+    ]
     for r in range(rows):
         one = code.set(f"load {scalar}, ptr {code.at(scalar, starts[r], column)}, align {align}")
         first = code.set(f"insertelement {vector} poison, {scalar} {one}, i64 0")
@@ -91,9 +93,11 @@ def _kernel(name: str, scalar: str, tile: Tile, vectors: int) -> str:
     for (r, v), place in zip(cells, places, strict=True):
         code.emit(f"store {vector} %d{r}.{v}, ptr {place}, align {align}")
     code.emit("ret void")
-    head = (f"define internal void @cell.{name}.{vectors}(i64 %k, ptr %a, ptr %row, ptr %column, ptr %b, i64 %ldb, ptr "
-            f"noalias %c, "
-            "ptr %place, i1 %add) {\nentry:")
+    head = (
+        f"define internal void @cell.{name}.{vectors}(i64 %k, ptr %a, ptr %row, ptr %column, ptr %b, i64 %ldb, ptr "
+        f"noalias %c, "
+        "ptr %place, i1 %add) {\nentry:"
+    )
     return "\n".join([head, *code.lines, "}"])
 
 
@@ -117,8 +121,11 @@ def _product(name: str, scalar: str, tile: Tile) -> str:
         f"@cells.{name} = internal constant [{vectors} x ptr] "
         f"[{', '.join(f'ptr @cell.{name}.{v}' for v in range(1, vectors + 1))}]"
     )
-    widths = [f"@edge.{name}.{v} = internal constant [{rows} x i64] "
-              f"[{', '.join(f'i64 {r * v * lanes}' for r in range(rows))}]" for v in range(1, vectors + 1)]
+    widths = [
+        f"@edge.{name}.{v} = internal constant [{rows} x i64] "
+        f"[{', '.join(f'i64 {r * v * lanes}' for r in range(rows))}]"
+        for v in range(1, vectors + 1)
+    ]
     edges = (
         f"@edges.{name} = internal constant [{vectors} x ptr] "
         f"[{', '.join(f'ptr @edge.{name}.{v}' for v in range(1, vectors + 1))}]"
@@ -149,9 +156,11 @@ def _product(name: str, scalar: str, tile: Tile) -> str:
             target = code.set(f"select i1 {partial}, ptr {edge}, ptr {c_here}")
             target_places = code.set(f"select i1 {partial}, ptr {edge_places}, ptr {places}")
             adds = code.set(f"and i1 {add}, {code.set(f'xor i1 {partial}, true')}")
-            code.emit(f"call void {kernel}(i64 {depth}, ptr %a, ptr {code.at('i64', '%row', i)}, ptr {column}, ptr "
-                      f"{b}, i64 {ldb}, "
-                      f"ptr {target}, ptr {target_places}, i1 {adds})")
+            code.emit(
+                f"call void {kernel}(i64 {depth}, ptr %a, ptr {code.at('i64', '%row', i)}, ptr {column}, ptr "
+                f"{b}, i64 {ldb}, "
+                f"ptr {target}, ptr {target_places}, i1 {adds})"
+            )
             with code.when(partial), code.loop("0", height, "1") as r:
                 source = code.at(scalar, edge, code.int("mul", r, wide))
                 line = code.at(scalar, c_here, code.set(f"load i64, ptr {code.at('i64', places, r)}"))
@@ -164,8 +173,10 @@ def _product(name: str, scalar: str, tile: Tile) -> str:
                     )
                     code.emit(f"store {scalar} {total}, ptr {spot}")
     code.emit("ret void")
-    head = (f"define void @tsk.conv.product.{name}(i64 %m, i64 %n, i64 %k, i64 %depth, ptr %a, ptr %row, ptr %column, "
-            "ptr %b, i64 %ldb, ptr %c, ptr %place, i1 %accumulate) {")
+    head = (
+        f"define void @tsk.conv.product.{name}(i64 %m, i64 %n, i64 %k, i64 %depth, ptr %a, ptr %row, ptr %column, "
+        "ptr %b, i64 %ldb, ptr %c, ptr %place, i1 %accumulate) {"
+    )
     return "\n".join([kernels, *widths, edges, head, *code.lines, "}"])
 
 
@@ -202,12 +213,15 @@ def _pad(name: str, scalar: str) -> str:
         last = code.int("add", "%first", "%lines")
         lo = code.minimum(code.set("call i64 @llvm.smax.i64(i64 %first, i64 0)"), last)
         hi = code.set(f"call i64 @llvm.smax.i64(i64 {code.minimum(last, '%n')}, i64 {lo})")
-        before, there, behind = (code.int("mul", code.int("sub", x, y), whole) for x,
-                                 y in ((lo, "%first"), (hi, lo), (last, hi)))
+        before, there, behind = (
+            code.int("mul", code.int("sub", x, y), whole) for x, y in ((lo, "%first"), (hi, lo), (last, hi))
+        )
         middle = code.at("i8", "%to", before)
         code.emit(f"call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 {before}, i1 false)")
-        code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {middle}, ptr "
-                  f"{code.at(scalar, '%from', code.int('mul', lo, '%line'))}, i64 {there}, i1 false)")
+        code.emit(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {middle}, ptr "
+            f"{code.at(scalar, '%from', code.int('mul', lo, '%line'))}, i64 {there}, i1 false)"
+        )
         code.emit(f"call void @llvm.memset.p0.i64(ptr {code.at('i8', middle, there)}, i8 0, i64 {behind}, i1 false)")
     one_by_one = code.set(f"select i1 {dense}, i64 0, i64 %lines")
     with code.loop("0", one_by_one, "1") as i:
@@ -225,9 +239,11 @@ def _pad(name: str, scalar: str) -> str:
         with code.when(code.set(f"xor i1 {there}, true")):
             code.emit(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {whole}, i1 false)")
     code.emit("ret void")
-    head = (f"define void @tsk.conv.pad.{name}(ptr noalias %from, ptr noalias %to, i64 %first, i64 %lines, i64 %n, i64 "
-            f"%line, i64 %left, "
-            "i64 %begin, i64 %length, i64 %right) {")
+    head = (
+        f"define void @tsk.conv.pad.{name}(ptr noalias %from, ptr noalias %to, i64 %first, i64 %lines, i64 %n, i64 "
+        f"%line, i64 %left, "
+        "i64 %begin, i64 %length, i64 %right) {"
+    )
     return "\n".join([head, *code.lines, "}"])
 
 
@@ -238,8 +254,10 @@ def _sum(name: str, scalar: str, tile: Tile) -> str:
     whole = code.int("sub", "%size", code.int("urem", "%size", lanes))
     with code.loop("1", "%count", "1") as c:
         part = code.at(scalar, "%parts", code.int("mul", c, "%size"))
-        for kind, start, stop, step in ((f"<{lanes} x {scalar}>", "0", whole, str(lanes)),
-                                        (scalar, whole, "%size", "1")):
+        for kind, start, stop, step in (
+            (f"<{lanes} x {scalar}>", "0", whole, str(lanes)),
+            (scalar, whole, "%size", "1"),
+        ):
             with code.loop(start, stop, step) as i:
                 spot = code.at(scalar, "%out", i)
                 old, new = (code.set(f"load {kind}, ptr {at}, align {size}") for at in (spot, code.at(scalar, part, i)))

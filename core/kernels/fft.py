@@ -29,8 +29,18 @@ from . import simd
 from .fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
 from .njit import device
 
-__all__ = ["LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward",
-           "transform", "zeros_like"]
+__all__ = [
+    "LANES",
+    "OUTER",
+    "Layout",
+    "aligned",
+    "next_length",
+    "passes",
+    "plane_backward",
+    "plane_forward",
+    "transform",
+    "zeros_like",
+]
 
 # Numba writes two wrappers for each function, a sixth of the time to compile it: kernels need not the one for C.
 OUTER = {"nogil": True, "no_cfunc_wrapper": True}
@@ -131,15 +141,19 @@ def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, 
         of = simd.address(rows, tile * wide)
         transform(of, simd.address(of, LANES), row, work, line, simd.address(line, LANES), wide, z_table, z_twiddles)
         for k in range(nz // 2 + 1):
-            _part(simd.address(line, wide * k), simd.address(line, wide * ((nz - k) % nz)),
-                  simd.address(parts, k * LANES),
-                  blocks * LANES * LANES)
+            _part(
+                simd.address(line, wide * k),
+                simd.address(line, wide * ((nz - k) % nz)),
+                simd.address(parts, k * LANES),
+                blocks * LANES * LANES,
+            )
         for q in range(4):
             _clear(simd.address(parts, q * blocks * LANES * LANES), nz // 2 + 1, blocks * LANES)
             for block in range(blocks):
                 to = ((block * tiles + tile) * 2 + q // 2) * 2 * LANES * LANES + (q % 2) * LANES
-                transpose(simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2, simd.address(lines, to),
-                          wide)
+                transpose(
+                    simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2, simd.address(lines, to), wide
+                )
     for block in range(blocks):
         of = simd.address(lines, block * tiles * 4 * LANES * LANES)
         to = simd.address(spectrum, block * ny * wide)
@@ -161,11 +175,17 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
         for q in range(4):
             for block in range(blocks):
                 of = ((block * tiles + tile) * 2 + q // 2) * 2 * LANES * LANES + (q % 2) * LANES
-                transpose(simd.address(lines, of), wide, simd.address(parts, (q * blocks + block) * LANES * LANES),
-                          wide // 2)
+                transpose(
+                    simd.address(lines, of), wide, simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2
+                )
         for k in range(nz // 2 + 1):
-            _join(simd.address(parts, k * LANES), blocks * LANES * LANES, simd.address(line, wide * k),
-                  simd.address(line, wide * ((nz - k) % nz)), k == (nz - k) % nz)
+            _join(
+                simd.address(parts, k * LANES),
+                blocks * LANES * LANES,
+                simd.address(line, wide * k),
+                simd.address(line, wide * ((nz - k) % nz)),
+                k == (nz - k) % nz,
+            )
         to = simd.address(rows, tile * wide)
         transform(simd.address(line, LANES), line, wide, work, simd.address(to, LANES), to, row, z_table, z_twiddles)
 

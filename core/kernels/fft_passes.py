@@ -97,8 +97,9 @@ class _Lines:
             eighth, u = 8 * k // r, odd[k]
             if eighth % 2:  # (1 - i) / sqrt(2)
                 a, b = u
-                u = self.scale(self.number(self.table, 0),
-                               (self.b.fadd(a, b, flags=FLAGS), self.b.fsub(b, a, flags=FLAGS)))
+                u = self.scale(
+                    self.number(self.table, 0), (self.b.fadd(a, b, flags=FLAGS), self.b.fsub(b, a, flags=FLAGS))
+                )
             pair = (self.add(even[k], u), self.sub(even[k], u)) if eighth < 2 else self.turn(even[k], u)
             low.append(pair[0])
             high.append(pair[1])
@@ -183,9 +184,14 @@ def _transform_text(scalar):
         radix, blocks, copies, at = (word(builder.add(builder.mul(k, I64(4)), I64(1 + w))) for w in range(4))
         half = builder.mul(builder.and_(k, one), size)
         ends = builder.icmp_signed("==", k, last)
-        to = [builder.select(ends, a, b) for a, b in (
-            (out_re, builder.gep(work, [half])), (out_im,
-                                                  builder.gep(work, [builder.add(half, lanes)])), (out_stride, wide))]
+        to = [
+            builder.select(ends, a, b)
+            for a, b in (
+                (out_re, builder.gep(work, [half])),
+                (out_im, builder.gep(work, [builder.add(half, lanes)])),
+                (out_stride, wide),
+            )
+        ]
         source = [builder.load(v) for v in now]
         _pass(builder, scalar, (*source, *to, radix, blocks, copies, twiddles, builder.gep(twiddles, [at])))
         for v, slot in zip(to, now):
@@ -270,13 +276,16 @@ def transpose(typingctx, of, of_stride, to, to_stride):
     sig = types.void(of, types.int64, to, types.int64)
 
     def codegen(context, builder, sig, args):
-        of, of_stride, to, to_stride = (a if t == types.int64 else start(context, builder, t, a) for t,
-                                        a in zip(sig.args, args, strict=True))
+        of, of_stride, to, to_stride = (
+            a if t == types.int64 else start(context, builder, t, a) for t, a in zip(sig.args, args, strict=True)
+        )
         lines, alignment = _Lines(builder, sig.args[0].dtype, None), sig.args[0].dtype.bitwidth // 8
         rows = [builder.load(lines._at(of, builder.mul(I64(k), of_stride)), align=alignment) for k in range(LANES)]
         half = LANES // 2
-        picks = [ir.Constant(ir.VectorType(I32, LANES), [k // 2 + LANES * (k % 2) + start for k in range(LANES)])
-                 for start in (0, half)]
+        picks = [
+            ir.Constant(ir.VectorType(I32, LANES), [k // 2 + LANES * (k % 2) + start for k in range(LANES)])
+            for start in (0, half)
+        ]
         for _ in range(4):  # a perfect shuffle of 256 elements; four of them are a transpose
             rows = [builder.shuffle_vector(rows[k], rows[k + half], pick) for k in range(half) for pick in picks]
         for k, row in enumerate(rows):

@@ -21,8 +21,17 @@ from ..disk import disk_cache
 from .notice import compiling
 
 __all__ = [
-    "LoadedObject", "Symbols", "Target", "checked", "compile_object", "host_target", "levels", "load", "object_of",
-    "symbols_of", "targets",
+    "LoadedObject",
+    "Symbols",
+    "Target",
+    "checked",
+    "compile_object",
+    "host_target",
+    "levels",
+    "load",
+    "object_of",
+    "symbols_of",
+    "targets",
 ]
 
 _HAS_JITLINK = sys.platform != "win32"
@@ -31,8 +40,10 @@ _CPU_VARIABLE = "TRISKELE_CPU"
 _V3 = "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
 _LEVELS = {
     "x86_64": {
-        "x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,-prefer-256-bit", "x86-64-v3": _V3,
-        "x86-64-v2": "", "x86-64": "",
+        "x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,-prefer-256-bit",
+        "x86-64-v3": _V3,
+        "x86-64-v2": "",
+        "x86-64": "",
     },
     "aarch64": {"neoverse-n1": "+neon", "cortex-a72": "+neon", "generic": "+neon"},
     "arm64": {"apple-m1": "+neon", "generic": "+neon"},
@@ -102,8 +113,11 @@ def levels() -> tuple[Target, ...]:
     if os.environ.get(_CPU_VARIABLE):
         return ()
     known = _LEVELS.get(host_target().triple.partition("-")[0], {})
-    return tuple(_target(name) for name in _SHIPPED if all(
-        f[0] == "-" or has_feature(f[1:]) for f in known.get(name, "+never").split(",")))
+    return tuple(
+        _target(name)
+        for name in _SHIPPED
+        if all(f[0] == "-" or has_feature(f[1:]) for f in known.get(name, "+never").split(","))
+    )
 
 
 @cache
@@ -225,8 +239,9 @@ class Symbols(NamedTuple):
 _NAME = r'@([\w.$-]+|"[^"]+")'
 _DEFINED = re.compile(rf"^define (?!(?:internal|private)\b)[^@\n]*{_NAME}\(", re.MULTILINE)
 _DECLARED = re.compile(rf"^declare [^@\n]*{_NAME}\(", re.MULTILINE)
-_GLOBAL = re.compile(rf"^{_NAME} = (?!(?:internal|private|external|appending)\b)[\w ()]*\b(?:global|constant)\b",
-                     re.MULTILINE)
+_GLOBAL = re.compile(
+    rf"^{_NAME} = (?!(?:internal|private|external|appending)\b)[\w ()]*\b(?:global|constant)\b", re.MULTILINE
+)
 
 
 def symbols_of(text: str) -> Symbols:

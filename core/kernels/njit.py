@@ -158,8 +158,17 @@ _DOES_MORE = re.compile(r"^(?:def|class|async|if|for|while|with|try|@)", re.MULT
 
 def _content(docstring: str | None, code: CodeType) -> str:
     """All of a function but its docstring and its place, since a file may define two functions of one name."""
-    return repr((code.co_code, code.co_names, [_content(None, c) if isinstance(c, CodeType) else c
-                                               for c in code.co_consts if c is None or c != docstring]))
+    return repr(
+        (
+            code.co_code,
+            code.co_names,
+            [
+                _content(None, c) if isinstance(c, CodeType) else c
+                for c in code.co_consts
+                if c is None or c != docstring
+            ],
+        )
+    )
 
 
 @cache
@@ -180,17 +189,25 @@ def _cache_class() -> type:
             ours = any(map(Path(code.co_filename).is_relative_to, (_SUITE, disk_cache.folder())))
             closure = [cell.cell_contents for cell in function.__closure__ or ()]
             self._parts = [
-                "kernel", source_stamp(code.co_filename), "" if ours else code.co_filename, function.__module__,
-                function.__qualname__, _content(function.__doc__, code), dumps(closure) if closure else b"",
-                numba.__version__, sys.implementation.cache_tag,
+                "kernel",
+                source_stamp(code.co_filename),
+                "" if ours else code.co_filename,
+                function.__module__,
+                function.__qualname__,
+                _content(function.__doc__, code),
+                dumps(closure) if closure else b"",
+                numba.__version__,
+                sys.implementation.cache_tag,
             ]
 
         def _keys(self, sig, context):
             """The key for this processor, then those of lower ones that shipped code may have been compiled for."""
             triple, *host = context.codegen().magic_tuple()
             own, *lower = native.targets()
-            return [disk_cache.make_key(*self._parts, str(sig), triple, *cpu, *target)
-                    for cpu, target in [(host, own), *((t[1:3], t) for t in lower)]]
+            return [
+                disk_cache.make_key(*self._parts, str(sig), triple, *cpu, *target)
+                for cpu, target in [(host, own), *((t[1:3], t) for t in lower)]
+            ]
 
         def load_overload(self, sig, target_context):
             target_context.refresh()

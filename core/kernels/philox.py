@@ -60,7 +60,7 @@ def philox4x32(counter, key) -> np.ndarray:
         c0, c1, c2, c3 = (
             (p1 >> np.uint64(32)) ^ c1 ^ ((np.uint64(k0) + w0) & low), p1 & low,
             (p0 >> np.uint64(32)) ^ c3 ^ ((np.uint64(k1) + w1) & low), p0 & low,
-        )
+        )  # fmt: skip
     return np.stack(np.broadcast_arrays(c0, c1, c2, c3)).astype(np.uint32)
 
 

@@ -165,14 +165,23 @@ def _entry(kinds) -> int:
             size = f"%s{k}_{d}"
         load.append(f"  %n{k} = sdiv i64 {size}, {itemsize}")
         # meminfo and parent null, number of items, size of one, data, shape, strides
-        args += ["ptr null", "ptr null", f"i64 %n{k}", f"i64 {itemsize}", f"ptr {data}",
-                 *[f"i64 {s}" for s in shape], *[f"i64 {s}" for s in strides]]
+        args += [
+            "ptr null",
+            "ptr null",
+            f"i64 %n{k}",
+            f"i64 {itemsize}",
+            f"ptr {data}",
+            *[f"i64 {s}" for s in shape],
+            *[f"i64 {s}" for s in strides],
+        ]
         types_ += ["ptr", "ptr", "i64", "i64", "ptr"] + ["i64"] * (2 * ndim)
-    text = "\n".join([
-        "define void @entry(ptr %context, i64 %chunk) {",
-        "  %result = alloca ptr\n  %error = alloca ptr\n  %kernel = load ptr, ptr %context",
-        *load,
-        f"  %status = call i32 %kernel({', '.join(args)})",
-        "  ret void\n}\n",
-    ])
+    text = "\n".join(
+        [
+            "define void @entry(ptr %context, i64 %chunk) {",
+            "  %result = alloca ptr\n  %error = alloca ptr\n  %kernel = load ptr, ptr %context",
+            *load,
+            f"  %status = call i32 %kernel({', '.join(args)})",
+            "  ret void\n}\n",
+        ]
+    )
     return native.load(text, {}, opt=1).address("entry")

@@ -49,9 +49,7 @@ class VectorCode(Code):
         kind = kind or self.scalar
         vector = f"<{self.lanes} x {kind}>"
         first = self.set(f"insertelement {vector} poison, {kind} {value}, i64 0")
-        return self.set(
-            f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
-        )
+        return self.set(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
 
     def below(self, first: str, limit: str) -> str:
         """Mask of the lanes l with first + l < limit."""
@@ -95,8 +93,9 @@ class VectorCode(Code):
         step = self.lanes // 2
         while step:
             order = ", ".join(f"i32 {i ^ step}" for i in range(self.lanes))
-            x = self.larger(x, self.set(f"shufflevector {self.vector} {x}, {self.vector} poison, "
-                                        f"<{self.lanes} x i32> <{order}>"))
+            x = self.larger(
+                x, self.set(f"shufflevector {self.vector} {x}, {self.vector} poison, <{self.lanes} x i32> <{order}>")
+            )
             step //= 2
         return self.set(f"extractelement {self.vector} {x}, i64 0")
 
@@ -107,8 +106,9 @@ class VectorCode(Code):
         return self.set(f"call reassoc {self.scalar} {symbol}({self.scalar} -0.0, {self.vector} {x})")
 
     def scaled(self, target: str, source: str, n: object, factor: str, add: str = "false") -> None:
-        self.emit(f"call void @scaled.{self.dtype}(ptr {target}, ptr {source}, i64 {n}, {self.scalar} {factor}, "
-                  f"i1 {add})")
+        self.emit(
+            f"call void @scaled.{self.dtype}(ptr {target}, ptr {source}, i64 {n}, {self.scalar} {factor}, i1 {add})"
+        )
 
     def clear(self, target: str, elements: object) -> None:
         size = self.int("mul", elements, self.bytes)

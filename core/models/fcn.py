@@ -52,8 +52,16 @@ class FCN:
     enlarge: tuple[ConvTranspose, ...]
 
     @classmethod
-    def init(cls, key: Any, channels_in: int, classes: int, *, width: int = 64, hidden: int = 4096,
-             dtype: DTypeLike = np.float32) -> FCN:
+    def init(
+        cls,
+        key: Any,
+        channels_in: int,
+        classes: int,
+        *,
+        width: int = 64,
+        hidden: int = 4096,
+        dtype: DTypeLike = np.float32,
+    ) -> FCN:
         """Fresh weights.
 
         Parameters
@@ -79,8 +87,14 @@ class FCN:
                 parts += [Conv2d(next(keys), n, factor * width, 3, dtype=dtype), relu]
                 n = factor * width
             stages.append(Sequential(tuple(parts)))
-        classifier = Sequential((Conv2d(next(keys), n, hidden, 7, dtype=dtype), relu,
-                                 Conv2d(next(keys), hidden, hidden, 1, dtype=dtype), relu))
+        classifier = Sequential(
+            (
+                Conv2d(next(keys), n, hidden, 7, dtype=dtype),
+                relu,
+                Conv2d(next(keys), hidden, hidden, 1, dtype=dtype),
+                relu,
+            )
+        )
         scores = [Conv2d(next(keys), c, classes, 1, dtype=dtype) for c in (4 * width, 8 * width, hidden)]
         enlarge = [_interpolation(classes, factor, dtype) for factor in (2, 2, 8)]
         return cls(tuple(stages), classifier, tuple(scores), tuple(enlarge))
@@ -93,8 +107,9 @@ class FCN:
         for stage in self.stages:
             x = max_pool(stage(x), 2)
             halved.append(x)
-        by_8, by_16, by_32 = (score(x) for score, x in
-                              zip(self.scores, (*halved[2:4], self.classifier(x)), strict=True))
+        by_8, by_16, by_32 = (
+            score(x) for score, x in zip(self.scores, (*halved[2:4], self.classifier(x)), strict=True)
+        )
         twice, again, eightfold = self.enlarge
         return eightfold(again(twice(by_32) + by_16) + by_8)
 

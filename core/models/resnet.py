@@ -83,8 +83,9 @@ class ResNet:
     head: Linear
 
     @classmethod
-    def init(cls, key: Any, depth: int, *, classes: int | None = None, channels_in: int = 3,
-             dtype: DTypeLike = np.float32) -> ResNet:
+    def init(
+        cls, key: Any, depth: int, *, classes: int | None = None, channels_in: int = 3, dtype: DTypeLike = np.float32
+    ) -> ResNet:
         """Fresh weights.
 
         Parameters
@@ -110,8 +111,11 @@ class ResNet:
         keys = iter(random.split(key, 4 * sum(plan.blocks) + 2))
         make = _Maker(plan, keys, dtype)
         if plan.large:
-            stem = [*make.convolution(channels_in, plan.channels, 7, 2, 3), relu,
-                    partial(max_pool, window=3, stride=2, padding=1)]
+            stem = [
+                *make.convolution(channels_in, plan.channels, 7, 2, 3),
+                relu,
+                partial(max_pool, window=3, stride=2, padding=1),
+            ]
         else:
             stem = [*make.convolution(channels_in, plan.channels, 3, 1, plan.padding), relu]
         blocks, n_in = [], plan.channels
@@ -140,15 +144,23 @@ class _Maker:
     def convolution(self, n_in: int, n_out: int, window: int, stride: int, padding: Any) -> list[Any]:
         """A convolution and a normalization."""
         plan = self.plan
-        return [Conv2d(next(self.keys), n_in, n_out, window, stride=stride, padding=padding, bias=plan.bias,
-                       dtype=self.dtype),
-                BatchNorm.init(n_out, momentum=plan.momentum, epsilon=plan.epsilon, dtype=self.dtype)]
+        return [
+            Conv2d(
+                next(self.keys), n_in, n_out, window, stride=stride, padding=padding, bias=plan.bias, dtype=self.dtype
+            ),
+            BatchNorm.init(n_out, momentum=plan.momentum, epsilon=plan.epsilon, dtype=self.dtype),
+        ]
 
     def block(self, n_in: int, n_out: int, stride: int) -> Sequential:
         same = self.plan.padding
         if self.plan.bottleneck:
-            body = [*self.convolution(n_in, n_out, 1, 1, 0), relu, *self.convolution(n_out, n_out, 3, stride, same),
-                    relu, *self.convolution(n_out, 4 * n_out, 1, 1, 0)]
+            body = [
+                *self.convolution(n_in, n_out, 1, 1, 0),
+                relu,
+                *self.convolution(n_out, n_out, 3, stride, same),
+                relu,
+                *self.convolution(n_out, 4 * n_out, 1, 1, 0),
+            ]
             n_out *= 4
         else:
             body = [*self.convolution(n_in, n_out, 3, stride, same), relu, *self.convolution(n_out, n_out, 3, 1, same)]

@@ -64,8 +64,9 @@ class _SelfAttention:
         if memory is None:
             y = attention(q, k, v, causal=True)
         else:
-            k, v = memory = tuple(index_update(old, (slice(None), positions), new)
-                                  for old, new in zip(memory, (k, v), strict=True))
+            k, v = memory = tuple(
+                index_update(old, (slice(None), positions), new) for old, new in zip(memory, (k, v), strict=True)
+            )
             y = attention(q, k, v, mask=np.arange(length) <= positions[:, None])
         return self.output(np.reshape(y, (batch, tokens, width))), memory
 
@@ -146,8 +147,17 @@ class Transformer:
     context: int = static(default=1024)
 
     @classmethod
-    def gpt2(cls, key: Any, vocabulary: int, *, context: int = 1024, width: int = 768, layers: int = 12,
-             heads: int = 12, dtype: DTypeLike = np.float32) -> Transformer:
+    def gpt2(
+        cls,
+        key: Any,
+        vocabulary: int,
+        *,
+        context: int = 1024,
+        width: int = 768,
+        layers: int = 12,
+        heads: int = 12,
+        dtype: DTypeLike = np.float32,
+    ) -> Transformer:
         """Make a network in the style of GPT-2: learned positions, LayerNorm, GELU, tied embedding.
 
         Parameters
@@ -179,9 +189,21 @@ class Transformer:
         return cls(Embedding(tokens), positions, tuple(blocks), norm(), None, context)
 
     @classmethod
-    def llama(cls, key: Any, vocabulary: int, *, context: int = 2048, width: int = 768, layers: int = 12,
-              heads: int = 12, key_heads: int | None = None, hidden: int | None = None, base: float = 10_000.0,
-              epsilon: float = 1e-6, dtype: DTypeLike = np.float32) -> Transformer:
+    def llama(
+        cls,
+        key: Any,
+        vocabulary: int,
+        *,
+        context: int = 2048,
+        width: int = 768,
+        layers: int = 12,
+        heads: int = 12,
+        key_heads: int | None = None,
+        hidden: int | None = None,
+        base: float = 10_000.0,
+        epsilon: float = 1e-6,
+        dtype: DTypeLike = np.float32,
+    ) -> Transformer:
         """Make a network in the style of Llama: rotary positions, RMSNorm, gated units, no biases.
 
         Parameters
@@ -227,11 +249,13 @@ class Transformer:
         """Logits (..., n, vocabulary) of the token that follows each of `tokens` (..., n)."""
         shape = np.shape(tokens)
         if not shape or not 0 < shape[-1] <= self.context:
-            raise ValueError(f"Transformer: tokens must be (..., n) with n from 1 to the context of {self.context}, "
-                             f"got shape {shape}")
+            raise ValueError(
+                f"Transformer: tokens must be (..., n) with n from 1 to the context of {self.context}, "
+                f"got shape {shape}"
+            )
         x = self._embedded(np.reshape(tokens, (math.prod(shape[:-1]), shape[-1])))
         if self.positions is not None:
-            x = x + self.positions[:shape[-1]]
+            x = x + self.positions[: shape[-1]]
         for block in self.blocks:
             x, _ = block(x)
         y = self._logits(x)
@@ -299,8 +323,9 @@ class Transformer:
             memory.append(new)
         return self._logits(x), Cache(tuple(memory), cache.used + np.shape(tokens)[1])
 
-    def generate(self, prompt: Any, length: int, *, temperature: float = 1.0, top_k: int | None = None,
-                 key: Any = None) -> NDArray[Any]:
+    def generate(
+        self, prompt: Any, length: int, *, temperature: float = 1.0, top_k: int | None = None, key: Any = None
+    ) -> NDArray[Any]:
         """Draw tokens that continue a prompt, in one compiled loop with a cache of keys and values.
 
         It compiles once for each shape of the prompt, `length` and `top_k`.
@@ -330,12 +355,16 @@ class Transformer:
         """
         prompt = np.asarray(prompt)
         if not prompt.ndim or not prompt.shape[-1] or prompt.dtype.kind not in "iu":
-            raise ValueError("Transformer.generate: prompt must be (..., n) integers with n > 0, got "
-                             f"{prompt.dtype} of shape {prompt.shape}")
+            raise ValueError(
+                "Transformer.generate: prompt must be (..., n) integers with n > 0, got "
+                f"{prompt.dtype} of shape {prompt.shape}"
+            )
         check.integer(length, "Transformer.generate: length", 1)
         if prompt.shape[-1] + length > self.context:
-            raise ValueError(f"Transformer.generate: prompt and length must be at most the context of {self.context}, "
-                             f"got {prompt.shape[-1]} + {length}")
+            raise ValueError(
+                f"Transformer.generate: prompt and length must be at most the context of {self.context}, "
+                f"got {prompt.shape[-1]} + {length}"
+            )
         check.number(temperature, "Transformer.generate: temperature", 0)
         if top_k is not None:
             check.integer(top_k, "Transformer.generate: top_k", 1, np.shape(self.tokens.weight)[0])
@@ -343,8 +372,15 @@ class Transformer:
             raise ValueError("Transformer.generate: key must be given at temperatures above 0 (random.key(seed))")
         check_entries("Transformer.generate: tokens of the prompt", prompt, np.shape(self.tokens.weight)[0])
         flat = prompt.reshape(-1, prompt.shape[-1]).astype(np.int64)
-        drawn = _generate(self, flat, random.key(0) if key is None else key, np.float64(temperature or 1.0),
-                          length=int(length), top_k=top_k, greedy=temperature == 0)
+        drawn = _generate(
+            self,
+            flat,
+            random.key(0) if key is None else key,
+            np.float64(temperature or 1.0),
+            length=int(length),
+            top_k=top_k,
+            greedy=temperature == 0,
+        )
         return drawn.reshape(*prompt.shape[:-1], length)
 
 
@@ -379,8 +415,10 @@ class _Maker:
         for name, n in (("layers", layers), ("width", width), ("heads", heads), ("key_heads", key_heads)):
             check.integer(n, f"Transformer: {name}", 1)
         if width % heads or heads % key_heads:
-            raise ValueError(f"Transformer: heads must divide the width and key_heads the heads, got width {width}, "
-                             f"heads {heads}, key_heads {key_heads}")
+            raise ValueError(
+                f"Transformer: heads must divide the width and key_heads the heads, got width {width}, "
+                f"heads {heads}, key_heads {key_heads}"
+            )
         self._keys = iter(random.split(key, 7 * layers + 3))
         self.width, self.heads, self.key_heads, self.dtype = width, heads, key_heads, dtype
         self.smaller = 0.02 / math.sqrt(2 * layers)
@@ -389,15 +427,25 @@ class _Maker:
         return next(self._keys)
 
     def linear(self, n_in: int, n_out: int, bias: bool, deviation: float = 0.02) -> Linear:
-        return Linear.init(self.key(), n_in, n_out, bias=bias, initializer=partial(_normal, deviation=deviation),
-                           dtype=self.dtype)
+        return Linear.init(
+            self.key(), n_in, n_out, bias=bias, initializer=partial(_normal, deviation=deviation), dtype=self.dtype
+        )
 
     def block(self, norm: Any, hidden: int, *, bias: bool, base: float | None = None) -> _Block:
         """A block; `base` is that of rotary positions, with which come gated units."""
         width, shared = self.width, self.width // self.heads * self.key_heads
-        attend = _SelfAttention(self.linear(width, width, bias), self.linear(width, shared, bias),
-                                self.linear(width, shared, bias), self.linear(width, width, bias, self.smaller),
-                                self.heads, self.key_heads, base)
-        feed = _FeedForward(self.linear(width, hidden, bias), self.linear(hidden, width, bias, self.smaller),
-                            None if base is None else self.linear(width, hidden, bias))
+        attend = _SelfAttention(
+            self.linear(width, width, bias),
+            self.linear(width, shared, bias),
+            self.linear(width, shared, bias),
+            self.linear(width, width, bias, self.smaller),
+            self.heads,
+            self.key_heads,
+            base,
+        )
+        feed = _FeedForward(
+            self.linear(width, hidden, bias),
+            self.linear(hidden, width, bias, self.smaller),
+            None if base is None else self.linear(width, hidden, bias),
+        )
         return _Block(norm(), attend, norm(), feed)

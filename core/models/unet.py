@@ -50,8 +50,17 @@ class UNet:
     head: Conv
 
     @classmethod
-    def init(cls, key: Any, channels_in: int, classes: int, *, width: int = 64, depth: int = 4, rank: int = 2,
-             dtype: DTypeLike = np.float32) -> UNet:
+    def init(
+        cls,
+        key: Any,
+        channels_in: int,
+        classes: int,
+        *,
+        width: int = 64,
+        depth: int = 4,
+        rank: int = 2,
+        dtype: DTypeLike = np.float32,
+    ) -> UNet:
         """Fresh weights.
 
         Parameters
@@ -78,8 +87,11 @@ class UNet:
         def double(n_in, n_out):
             parts: list[Any] = []
             for n in (n_in, n_out):
-                parts += [Conv.init(next(keys), rank, n, n_out, 3, bias=False, dtype=dtype),
-                          BatchNorm.init(n_out, dtype=dtype), relu]
+                parts += [
+                    Conv.init(next(keys), rank, n, n_out, 3, bias=False, dtype=dtype),
+                    BatchNorm.init(n_out, dtype=dtype),
+                    relu,
+                ]
             return Sequential(tuple(parts))
 
         widths = [width << k for k in range(depth + 1)]
@@ -87,8 +99,9 @@ class UNet:
         steps = list(zip(widths[:0:-1], widths[-2::-1], strict=True))
         upward = [ConvTranspose.init(next(keys), rank, a, b, 2, stride=2, dtype=dtype) for a, b in steps]
         decoder = [double(a, b) for a, b in steps]
-        return cls(tuple(encoder), tuple(upward), tuple(decoder),
-                   Conv.init(next(keys), rank, width, classes, 1, dtype=dtype))
+        return cls(
+            tuple(encoder), tuple(upward), tuple(decoder), Conv.init(next(keys), rank, width, classes, 1, dtype=dtype)
+        )
 
     def __call__(self, x: Any) -> NDArray[Any]:
         """Logits (n, *axes, classes) of images (n, *axes, channels_in), whose axes 2**depth divides."""

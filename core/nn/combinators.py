@@ -105,6 +105,10 @@ class Residual:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         y = self.body(x)
-        x = check.shape(x if self.shortcut is None else self.shortcut(x), np.shape(y), "Residual: the shortcut",
-                        hint="that of the body; a body that changes the shape needs a shortcut")
+        x = check.shape(
+            x if self.shortcut is None else self.shortcut(x),
+            np.shape(y),
+            "Residual: the shortcut",
+            hint="that of the body; a body that changes the shape needs a shortcut",
+        )
         return x + y

@@ -35,8 +35,9 @@ class _Windowed:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         x = in_dtype_of(x, self.weight)
-        y = self._map(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
-                      groups=self.groups)
+        y = self._map(
+            x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation, groups=self.groups
+        )
         return y if self.bias is None else y + self.bias
 
 
@@ -71,18 +72,37 @@ class Conv(_Windowed):
     _map = staticmethod(conv_general)
 
     @classmethod
-    def init(cls, key: Any, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
-             stride: int | tuple[int, ...] = 1,
-             padding: Any = "same", dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True,
-             initializer: Initializer = he_normal, dtype: DTypeLike = np.float32) -> Conv:
+    def init(
+        cls,
+        key: Any,
+        rank: int,
+        channels_in: int,
+        channels_out: int,
+        window: int | tuple[int, ...],
+        *,
+        stride: int | tuple[int, ...] = 1,
+        padding: Any = "same",
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        initializer: Initializer = he_normal,
+        dtype: DTypeLike = np.float32,
+    ) -> Conv:
         """Fresh weights; numbers stand for the same value along each of the `rank` axes."""
         where = f"Conv{rank}d"
         if channels_in % groups or channels_out % groups:
-            raise ValueError(f"{where}: groups must divide the channels, got {groups} for {channels_in} in and "
-                             f"{channels_out} out")
+            raise ValueError(
+                f"{where}: groups must divide the channels, got {groups} for {channels_in} in and {channels_out} out"
+            )
         weight = initializer(key, (*spread(where, "window", window, rank), channels_in // groups, channels_out), dtype)
-        return cls(weight, np.zeros(channels_out, dtype) if bias else None, spread(where, "stride", stride, rank),
-                   padding, spread(where, "dilation", dilation, rank), groups)
+        return cls(
+            weight,
+            np.zeros(channels_out, dtype) if bias else None,
+            spread(where, "stride", stride, rank),
+            padding,
+            spread(where, "dilation", dilation, rank),
+            groups,
+        )
 
 
 def Conv1d(key: Any, channels_in: int, channels_out: int, window: int, **options: Any) -> Conv:
@@ -154,8 +174,9 @@ def Conv3d(key: Any, channels_in: int, channels_out: int, window: int | tuple[in
     return Conv.init(key, 3, channels_in, channels_out, window, **options)
 
 
-def conv_transpose(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "same", dilation: Any = 1,
-                   groups: int = 1) -> NDArray[Any]:
+def conv_transpose(
+    x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "same", dilation: Any = 1, groups: int = 1
+) -> NDArray[Any]:
     """Transposed convolution: the linear map whose transpose is `conv_general` with the same kernel.
 
     Parameters
@@ -195,8 +216,10 @@ def conv_transpose(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "same
     x, kernel = as_value(x), as_value(kernel)
     rank = np.ndim(kernel) - 2
     if rank < 1 or np.ndim(x) != rank + 2 or np.shape(x)[-1] != np.shape(kernel)[-1]:
-        raise ValueError(f"{where}: x must be (n, *axes, channels in) and the kernel (*window, channels out, channels "
-                         f"in), got shapes {np.shape(x)} and {np.shape(kernel)}")
+        raise ValueError(
+            f"{where}: x must be (n, *axes, channels in) and the kernel (*window, channels out, channels "
+            f"in), got shapes {np.shape(x)} and {np.shape(kernel)}"
+        )
     if groups < 1 or np.shape(kernel)[-1] % groups:
         raise ValueError(f"{where}: groups must divide the channels in, got {groups} for {np.shape(kernel)[-1]}")
     steps, gaps = spread(where, "stride", stride, rank), spread(where, "dilation", dilation, rank)
@@ -206,8 +229,10 @@ def conv_transpose(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "same
         widths = pad_widths(where, padding, tuple(lengths), window, steps, gaps)
     else:
         widths = pad_widths(where, padding, axes, window, steps, gaps)
-        lengths = [(n - 1) * s + d * (k - 1) + 1 - sum(cut)
-                   for n, s, d, k, cut in zip(axes, steps, gaps, window, widths, strict=True)]
+        lengths = [
+            (n - 1) * s + d * (k - 1) + 1 - sum(cut)
+            for n, s, d, k, cut in zip(axes, steps, gaps, window, widths, strict=True)
+        ]
         if min(lengths) < 1:
             raise ValueError(f"{where}: padding must leave a position, got {padding} for shape {np.shape(x)}")
     dtype = np.result_type(x, kernel)
@@ -243,16 +268,36 @@ class ConvTranspose(_Windowed):
     _map = staticmethod(conv_transpose)
 
     @classmethod
-    def init(cls, key: Any, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
-             stride: int | tuple[int, ...] = 1, padding: Any = "same", dilation: int | tuple[int, ...] = 1,
-             groups: int = 1, bias: bool = True, initializer: Initializer = he_normal,
-             dtype: DTypeLike = np.float32) -> ConvTranspose:
+    def init(
+        cls,
+        key: Any,
+        rank: int,
+        channels_in: int,
+        channels_out: int,
+        window: int | tuple[int, ...],
+        *,
+        stride: int | tuple[int, ...] = 1,
+        padding: Any = "same",
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        initializer: Initializer = he_normal,
+        dtype: DTypeLike = np.float32,
+    ) -> ConvTranspose:
         """Fresh weights; numbers stand for the same value along each of the `rank` axes."""
         if channels_in % groups or channels_out % groups:
-            raise ValueError(f"ConvTranspose: groups must divide the channels, got {groups} for {channels_in} in and "
-                             f"{channels_out} out")
+            raise ValueError(
+                f"ConvTranspose: groups must divide the channels, got {groups} for {channels_in} in and "
+                f"{channels_out} out"
+            )
         steps = spread("ConvTranspose", "stride", stride, rank)
         shape = (*spread("ConvTranspose", "window", window, rank), channels_in // groups, channels_out)
         weight = np.reshape(initializer(key, shape, dtype), (*shape[:rank], channels_out // groups, channels_in))
-        return cls(weight, np.zeros(channels_out, dtype) if bias else None, steps, padding,
-                   spread("ConvTranspose", "dilation", dilation, rank), groups)
+        return cls(
+            weight,
+            np.zeros(channels_out, dtype) if bias else None,
+            steps,
+            padding,
+            spread("ConvTranspose", "dilation", dilation, rank),
+            groups,
+        )

@@ -16,8 +16,19 @@ from ..tensor import Tensor
 from ..transforms.checkpoint import stop_gradient
 from .entries import pick_entries
 
-__all__ = ["binary_cross_entropy", "cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu",
-           "sigmoid", "silu", "softmax", "softplus"]
+__all__ = [
+    "binary_cross_entropy",
+    "cross_entropy",
+    "gelu",
+    "gelu_tanh",
+    "log_softmax",
+    "mean_squared_error",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+]
 
 
 def relu(x: Any) -> NDArray[Any]:
@@ -168,11 +179,15 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0, ignore_in
     """
     shape, kind = np.shape(logits), np.result_type(labels).kind
     if kind not in "iuf":
-        raise TypeError(f"cross_entropy: labels must be integers, or probabilities of classes, got "
-                        f"{np.result_type(labels)}")
+        raise TypeError(
+            f"cross_entropy: labels must be integers, or probabilities of classes, got {np.result_type(labels)}"
+        )
     if np.shape(labels) != (shape if kind == "f" else shape[:-1]):
-        of = "probabilities must have the shape of logits" if kind == "f" else (
-            "labels must have the shape of logits without its last axis")
+        of = (
+            "probabilities must have the shape of logits"
+            if kind == "f"
+            else ("labels must have the shape of logits without its last axis")
+        )
         raise ValueError(f"cross_entropy: {of}, {shape if kind == 'f' else shape[:-1]}, got {np.shape(labels)}")
     check.number(smoothing, "cross_entropy: smoothing", 0, 1)
     used = None
@@ -188,8 +203,12 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0, ignore_in
     else:
         if used is not None:
             labels = np.where(used, labels, 0)
-        losses = -pick_entries("cross_entropy: labels", labels, shape[-1],
-                               lambda labels: np.take_along_axis(log, labels[..., None], axis=-1))
+        losses = -pick_entries(
+            "cross_entropy: labels",
+            labels,
+            shape[-1],
+            lambda labels: np.take_along_axis(log, labels[..., None], axis=-1),
+        )
     if smoothing:
         losses = (1 - smoothing) * losses - smoothing * np.mean(log, axis=-1, keepdims=True)
     losses = likelihood(losses, logits, "categorical")

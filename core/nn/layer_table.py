@@ -32,13 +32,19 @@ def summary(network: Any) -> str:
     layers.1  Linear  weight (16, 2), bias (2,)            34
     total                                                 114
     """
-    rows = [(path or "-", kind, ", ".join(f"{name} {shape}" for name, shape, _ in arrays), sum(n for *_, n in arrays))
-            for path, kind, arrays in _layers(network, "")]
-    texts = [("layer", "type", "arrays", "parameters"), *[(*row[:3], f"{row[3]:,}") for row in rows],
-             ("total", "", "", f"{sum(row[3] for row in rows):,}")]
+    rows = [
+        (path or "-", kind, ", ".join(f"{name} {shape}" for name, shape, _ in arrays), sum(n for *_, n in arrays))
+        for path, kind, arrays in _layers(network, "")
+    ]
+    texts = [
+        ("layer", "type", "arrays", "parameters"),
+        *[(*row[:3], f"{row[3]:,}") for row in rows],
+        ("total", "", "", f"{sum(row[3] for row in rows):,}"),
+    ]
     widths = [max(len(row[k]) for row in texts) for k in range(4)]
-    return "\n".join("  ".join([*(row[k].ljust(widths[k]) for k in range(3)), row[3].rjust(widths[3])])
-                     for row in texts)
+    return "\n".join(
+        "  ".join([*(row[k].ljust(widths[k]) for k in range(3)), row[3].rjust(widths[3])]) for row in texts
+    )
 
 
 def _layers(value: Any, path: str) -> Iterator[tuple[str, str, list[tuple[str, tuple[int, ...], int]]]]:

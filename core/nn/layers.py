@@ -75,8 +75,16 @@ class Linear:
     bias: Any = None  # [n_out]
 
     @classmethod
-    def init(cls, key: Any, n_in: int, n_out: int, *, bias: bool = True, initializer: Initializer = lecun_normal,
-             dtype: DTypeLike = np.float32) -> Linear:
+    def init(
+        cls,
+        key: Any,
+        n_in: int,
+        n_out: int,
+        *,
+        bias: bool = True,
+        initializer: Initializer = lecun_normal,
+        dtype: DTypeLike = np.float32,
+    ) -> Linear:
         """Fresh weights; the bias starts at zero."""
         return cls(initializer(key, (n_in, n_out), dtype), np.zeros(n_out, dtype) if bias else None)
 
@@ -105,15 +113,22 @@ class MLP:
     activation: Callable[..., Any] = static(default=np.tanh)
 
     @classmethod
-    def init(cls, key: Any, sizes: Sequence[int], *, activation: Callable[..., Any] = np.tanh,
-             initializer: Initializer = lecun_normal, dtype: DTypeLike = np.float32) -> MLP:
+    def init(
+        cls,
+        key: Any,
+        sizes: Sequence[int],
+        *,
+        activation: Callable[..., Any] = np.tanh,
+        initializer: Initializer = lecun_normal,
+        dtype: DTypeLike = np.float32,
+    ) -> MLP:
         """`sizes` are the widths from input to output."""
         if len(sizes) < 2:
             raise ValueError(f"MLP: sizes must name at least input and output width, got {sizes}")
         keys = random.split(key, len(sizes) - 1)
         layers = [
-            Linear.init(k, a, b, initializer=initializer,
-                        dtype=dtype) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
+            Linear.init(k, a, b, initializer=initializer, dtype=dtype)
+            for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
         ]
         return cls(tuple(layers), activation)
 

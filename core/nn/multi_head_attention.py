@@ -70,10 +70,16 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, mask: Any = None,
     """
     q, k, v = map(as_value, (q, k, v))
     shapes = [np.shape(x) for x in (q, k, v)]
-    if min(map(len, shapes)) < 3 or len({s[:-3] for s in shapes}) > 1 or shapes[0][-1] != shapes[1][-1] \
-            or shapes[1][:-1] != shapes[2][:-1]:
-        raise ValueError("attention: q must be (..., queries, heads, depth), k (..., keys, key_heads, depth) and v "
-                         f"(..., keys, key_heads, width), got shapes {', '.join(map(str, shapes))}")
+    if (
+        min(map(len, shapes)) < 3
+        or len({s[:-3] for s in shapes}) > 1
+        or shapes[0][-1] != shapes[1][-1]
+        or shapes[1][:-1] != shapes[2][:-1]
+    ):
+        raise ValueError(
+            "attention: q must be (..., queries, heads, depth), k (..., keys, key_heads, depth) and v "
+            f"(..., keys, key_heads, width), got shapes {', '.join(map(str, shapes))}"
+        )
     (*lead, queries, heads, depth), (keys, key_heads) = shapes[0], shapes[1][-3:-1]
     if not key_heads or heads % key_heads:
         raise ValueError(f"attention: the heads of k must divide those of q, got {key_heads} and {heads}")
@@ -110,10 +116,11 @@ def _mask(mask, lead, shape, dtype):
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"attention: mask must broadcast to (..., heads, queries, keys), {(*lead, *shape)}, "
-                         f"got {given}")
+        raise ValueError(
+            f"attention: mask must broadcast to (..., heads, queries, keys), {(*lead, *shape)}, got {given}"
+        )
     full = (1,) * (len(lead) + 3 - len(given)) + given
-    own = full[:len(lead)]
+    own = full[: len(lead)]
     if any(n > 1 for n in own):
         mask = np.broadcast_to(mask, (*lead, *full[-3:-1], shape[-1]))
         own = lead
@@ -155,8 +162,10 @@ class MultiHeadAttention:
         """Fresh weights; `heads` must divide `n_features`."""
         if n_features % heads:
             raise ValueError(f"MultiHeadAttention: heads must divide n_features, got {heads} for {n_features}")
-        q, k, v, o = [Linear.init(part, n_features, n_features, initializer=glorot_uniform,
-                                  dtype=dtype) for part in random.split(key, 4)]
+        q, k, v, o = [
+            Linear.init(part, n_features, n_features, initializer=glorot_uniform, dtype=dtype)
+            for part in random.split(key, 4)
+        ]
         return cls(q, k, v, o, heads)
 
     def __call__(self, x: Any, context: Any = None, mask: Any = None) -> NDArray[Any]:

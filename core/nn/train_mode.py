@@ -82,8 +82,10 @@ def trained(net: T, twin: T) -> T:
     after = [new.trained() if hasattr(type(new), "trained") else node for node, new in zip(nodes, twins, strict=True)]
     for layer in after:
         if any(not getattr(getattr(x, "_trace", None), "alive", True) for x in tree.leaves(layer)):
-            raise ValueError(f"{type(layer).__name__}: its statistics cannot leave the scan, vmap or compiled function "
-                             f"in which it ran (call the layer outside of it, or use a layer without statistics)")
+            raise ValueError(
+                f"{type(layer).__name__}: its statistics cannot leave the scan, vmap or compiled function "
+                f"in which it ran (call the layer outside of it, or use a layer without statistics)"
+            )
     return tree.unflatten(structure, after)
 
 
@@ -139,10 +141,14 @@ def split(net: T) -> tuple[T, T]:
     [2, 2]
     """
     leaves, structure = tree.flatten(net)
-    trainable = [kind_of(np.result_type(x)) in "fc" and not fixed
-                 for x, fixed in zip(leaves, _are_statistics(net, False), strict=True)]
-    parts = [tree.unflatten(structure, [x if t is wanted else None for x, t in zip(leaves, trainable, strict=True)])
-             for wanted in (True, False)]
+    trainable = [
+        kind_of(np.result_type(x)) in "fc" and not fixed
+        for x, fixed in zip(leaves, _are_statistics(net, False), strict=True)
+    ]
+    parts = [
+        tree.unflatten(structure, [x if t is wanted else None for x, t in zip(leaves, trainable, strict=True)])
+        for wanted in (True, False)
+    ]
     return parts[0], parts[1]
 
 
@@ -153,8 +159,11 @@ def _are_statistics(node, inside):
         return [] if node is None else [inside]
     kind, names, children = inner
     named = getattr(kind, "statistics", ())
-    return [fixed for name, child in zip(names, children, strict=True)
-            for fixed in _are_statistics(child, inside or name in named)]
+    return [
+        fixed
+        for name, child in zip(names, children, strict=True)
+        for fixed in _are_statistics(child, inside or name in named)
+    ]
 
 
 def merge(params: T, rest: T) -> T:
@@ -170,6 +179,7 @@ def merge(params: T, rest: T) -> T:
     >>> nn.merge(*nn.split(nn.BatchNorm.init(3))).variance
     array([1., 1., 1.], dtype=float32)
     """
+
     def is_none(x):
         return x is None
 

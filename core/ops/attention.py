@@ -62,8 +62,9 @@ def _scores(q, k, mask, causal, scale, first=0, queries=None):
 
 def _grouped_mask(mask, key_heads):
     b, heads, rows, columns = np.shape(mask)
-    return np.reshape(mask, (b, 1, 1, rows, columns) if heads == 1 else
-                      (b, key_heads, heads // key_heads, rows, columns))
+    return np.reshape(
+        mask, (b, 1, 1, rows, columns) if heads == 1 else (b, key_heads, heads // key_heads, rows, columns)
+    )
 
 
 def _forward(q, k, v, mask, causal, scale, first=0, queries=None):
@@ -113,7 +114,7 @@ def _strips(q, k, mask):
     """Ranges of queries with few scores, and the part of the mask that they read."""
     step = max(1, _BLOCK // max(1, math.prod(q.shape[:3]) * k.shape[3]))
     for i in range(0, q.shape[3], step):
-        yield slice(i, i + step), mask if mask is None or mask.shape[3] == 1 else mask[..., i:i + step, :]
+        yield slice(i, i + step), mask if mask is None or mask.shape[3] == 1 else mask[..., i : i + step, :]
 
 
 def _attention(q, k, v, mask=None, *, causal, scale):
@@ -131,8 +132,9 @@ def _attention_grad(q, k, v, out, lse, ct, mask=None, *, causal, scale):
     dq, dk, dv = np.empty_like(q), np.zeros_like(k), np.zeros_like(v)
     for at, part in _strips(q, k, mask):
         some_q, some_out, some_lse, some_ct = (x[..., at, :] for x in (q, out, lse, ct))
-        dq[..., at, :], more_k, more_v = _backward(some_q, k, v, part, some_out, some_lse, some_ct, causal, scale,
-                                                   at.start, q.shape[3])
+        dq[..., at, :], more_k, more_v = _backward(
+            some_q, k, v, part, some_out, some_lse, some_ct, causal, scale, at.start, q.shape[3]
+        )
         dk += more_k
         dv += more_v
     return _rows(dq), _rows(dk), _rows(dv)
@@ -154,9 +156,11 @@ def _products(i, count):
 def _samples(rng):
     cases = [((1, 5, 2, 3), (1, 6, 1, 3), (1, 6, 1, 4), None, False),
              ((2, 3, 4, 2), (2, 3, 2, 2), (2, 3, 2, 2), None, True),
-             ((2, 4, 2, 3), (2, 5, 2, 3), (2, 5, 2, 2), (1, 2, 4, 5), True)]
-    return [(tuple(rng.normal(size=s) for s in shapes if s is not None), {"causal": causal, "scale": 0.7})
-            for *shapes, causal in cases]
+             ((2, 4, 2, 3), (2, 5, 2, 3), (2, 5, 2, 2), (1, 2, 4, 5), True)]  # fmt: skip
+    return [
+        (tuple(rng.normal(size=s) for s in shapes if s is not None), {"causal": causal, "scale": 0.7})
+        for *shapes, causal in cases
+    ]
 
 
 def _grad_samples(rng):
@@ -167,10 +171,17 @@ def _grad_samples(rng):
     return made
 
 
-attention_p = Primitive("attention", _attention, _spec, multiple=True, samples=_samples,
-                        flops=lambda i, *_, **__: _products(i, (1, 1)))
-attention_grad_p = Primitive("attention_grad", _attention_grad, lambda q, k, v, *_, **__: (q, k, v), multiple=True,
-                             samples=_grad_samples, flops=lambda i, *_, **__: _products(i, (3, 2)))
+attention_p = Primitive(
+    "attention", _attention, _spec, multiple=True, samples=_samples, flops=lambda i, *_, **__: _products(i, (1, 1))
+)
+attention_grad_p = Primitive(
+    "attention_grad",
+    _attention_grad,
+    lambda q, k, v, *_, **__: (q, k, v),
+    multiple=True,
+    samples=_grad_samples,
+    flops=lambda i, *_, **__: _products(i, (3, 2)),
+)
 
 
 def _of_mask(ds, mask):
@@ -225,16 +236,20 @@ def _(tangents, _out, args, *, causal, scale):
     heads, unit = np.shape(args[1])[2], np.asarray(scale, np.result_type(args[0]))
     filled = [_tangent(t, x) for t, x in zip(tangents, args, strict=True)]
     (q, k, v, mask), (tq, tk, tv, tmask) = (_parted(*x[:3], *(x[6:] or [None])) for x in (args, filled))
-    (o, lse, ct), (to, tlse, tct) = ((_heads(x[3], heads), _lifted(x[4], heads), _heads(x[5], heads))
-                                     for x in (args, filled))
+    (o, lse, ct), (to, tlse, tct) = (
+        (_heads(x[3], heads), _lifted(x[4], heads), _heads(x[5], heads)) for x in (args, filled)
+    )
     p = np.exp(_scores(q, k, mask, causal, scale) - lse)
     ts = (tq @ _mt(k) + q @ _mt(tk)) * unit
     tp = p * ((ts if tmask is None else ts + tmask) - tlse)
     slope = ct @ _mt(v) - _total(ct * o)
     ds = p * slope * unit
     tds = (tp * slope + p * (tct @ _mt(v) + ct @ _mt(tv) - _total(tct * o + ct * to))) * unit
-    return (_rows(tds @ k + ds @ tk), _rows(_shared(_mt(tds) @ q + _mt(ds) @ tq)),
-            _rows(_shared(_mt(tp) @ ct + _mt(p) @ tct)))
+    return (
+        _rows(tds @ k + ds @ tk),
+        _rows(_shared(_mt(tds) @ q + _mt(ds) @ tq)),
+        _rows(_shared(_mt(tp) @ ct + _mt(p) @ tct)),
+    )
 
 
 @attention_grad_p.defvjp_all
@@ -253,7 +268,7 @@ def _(cts, _out, args, needed, *, causal, scale):
     scaled = of_scores * unit
     found = [_rows(scaled @ k + ds @ b), _rows(_shared(_mt(scaled) @ q + _mt(ds) @ a)),
              _rows(_shared(_mt(of_slope) @ ct)), _rows(of_offset * ct), _lowered(-_total(of_scores)),
-             _rows(p @ c + of_slope @ v + of_offset * o)]
+             _rows(p @ c + of_slope @ v + of_offset * o)]  # fmt: skip
     if mask is not None:
         found.append(_of_mask(of_scores, args[6]))
     return [x if wanted else None for x, wanted in zip(found, needed, strict=True)]

@@ -51,16 +51,24 @@ def _slope(f, h, axis, edge_order):
         h2, hn2 = (h[1], h[n - 3]) if n > 2 else (h1, hn1)
         column = lambda x: np.reshape(x, (-1,) + (1,) * (np.ndim(f) - axis - 1))
         left, right = column(h[: n - 2]), column(h[1 : n - 1])
-        inner = (-right
-                 / (left * (left + right))) * at(0, n - 2) + ((right - left) / (left * right)) * at(1, n - 1) + (
-            left / (right * (left + right))) * at(2, n)
+        inner = (
+            (-right / (left * (left + right))) * at(0, n - 2)
+            + ((right - left) / (left * right)) * at(1, n - 1)
+            + (left / (right * (left + right))) * at(2, n)
+        )
     if edge_order == 1:
         first, last = (at(1, 2) - at(0, 1)) / h1, (at(n - 1, n) - at(n - 2, n - 1)) / hn1
     else:
-        first = ((-(2.0 * h1 + h2) / (h1 * (h1 + h2))) * at(0, 1) + ((h1 + h2) / (h1 * h2)) * at(1, 2)
-                 - (h1 / (h2 * (h1 + h2))) * at(2, 3))
-        last = (hn1 / (hn2 * (hn1 + hn2))) * at(n - 3, n - 2) - ((hn1 + hn2) / (hn1 * hn2)) * at(n - 2, n - 1) + (
-            (2.0 * hn1 + hn2) / (hn1 * (hn1 + hn2))) * at(n - 1, n)
+        first = (
+            (-(2.0 * h1 + h2) / (h1 * (h1 + h2))) * at(0, 1)
+            + ((h1 + h2) / (h1 * h2)) * at(1, 2)
+            - (h1 / (h2 * (h1 + h2))) * at(2, 3)
+        )
+        last = (
+            (hn1 / (hn2 * (hn1 + hn2))) * at(n - 3, n - 2)
+            - ((hn1 + hn2) / (hn1 * hn2)) * at(n - 2, n - 1)
+            + ((2.0 * hn1 + hn2) / (hn1 * (hn1 + hn2))) * at(n - 1, n)
+        )
     return np.concatenate([x.astype(dtype) for x in (first, inner, last)], axis=axis)
 
 
@@ -111,8 +119,11 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         i = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, n - 2)
         x0, x1, f0, f1 = take(xp, i), take(xp, i + 1), take(fp, i), take(fp, i + 1)
         inside = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
-    out = np.where(np.less(x, xp[0]), fp[0] if left is None else left,
-                   np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside))
+    out = np.where(
+        np.less(x, xp[0]),
+        fp[0] if left is None else left,
+        np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside),
+    )
     return scalar_or_array(np.where(np.equal(x, xp[n - 1]), fp[n - 1], out))
 
 
@@ -200,5 +211,3 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     scale = np.sqrt(np.sum(left * left, axis=0))
     found = np.linalg.lstsq(left / scale, y, rcond=rcond)[0]
     return found / (scale if np.ndim(found) == 1 else scale[:, None])
-
-

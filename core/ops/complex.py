@@ -49,9 +49,15 @@ def _join(x, y):
     return out[()]
 
 
-join_parts = elementwise("complex", impl=_join, loop=_join_loop, d=(ONE, lambda out, x, y: 1j), emit="complex",
-                         domain=((-2, 2), (-2, 2)),
-                         doc="The complex number with real part `x` and imaginary part `y`.")
+join_parts = elementwise(
+    "complex",
+    impl=_join,
+    loop=_join_loop,
+    d=(ONE, lambda out, x, y: 1j),
+    emit="complex",
+    domain=((-2, 2), (-2, 2)),
+    doc="The complex number with real part `x` and imaginary part `y`.",
+)
 
 for _p in (_real.primitive, _imag.primitive, conjugate.primitive):
     _p.samples = lambda rng: [((rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),), {})]

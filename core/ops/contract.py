@@ -21,8 +21,18 @@ from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value, refuse_out
 
-__all__ = ["dot_general", "drop_ones", "kron", "matmul", "matvec", "multi_dot", "one_dtype", "pair_product", "vecdot",
-           "vecmat"]
+__all__ = [
+    "dot_general",
+    "drop_ones",
+    "kron",
+    "matmul",
+    "matvec",
+    "multi_dot",
+    "one_dtype",
+    "pair_product",
+    "vecdot",
+    "vecmat",
+]
 
 
 def _free(rank, *taken):
@@ -116,8 +126,14 @@ def _dot_general_samples(rng):
     ]
 
 
-dot_general = Primitive("dot_general", _dot_general, _dot_general_spec, kind="contract", flops=_dot_general_flops,
-                        samples=_dot_general_samples)
+dot_general = Primitive(
+    "dot_general",
+    _dot_general,
+    _dot_general_spec,
+    kind="contract",
+    flops=_dot_general_flops,
+    samples=_dot_general_samples,
+)
 dot_general.defjvp("same", "same")
 
 
@@ -130,8 +146,10 @@ def _vjp_plan(rank, other_rank, contract, own_batch, other_contract, other_batch
     """
     b = len(own_batch)
     own_free, other_free = _free(rank, contract, own_batch), _free(other_rank, other_contract, other_batch)
-    at_own = tuple(range(b, b + len(own_free))) if left else tuple(
-        range(b + len(other_free), b + len(other_free) + len(own_free))
+    at_own = (
+        tuple(range(b, b + len(own_free)))
+        if left
+        else tuple(range(b + len(other_free), b + len(other_free) + len(own_free)))
     )
     at_other = tuple(d for d in range(b, b + len(own_free) + len(other_free)) if d not in at_own)
     # the product has batch dimensions, then own free ones (from ct), then own contracted ones in the other's order
@@ -245,8 +263,9 @@ def drop_ones(x, labels, other):
     gone = [i for i, c in enumerate(labels) if shape[i] == 1 and c in long]
     if not gone:
         return x, labels
-    return np.reshape(x, tuple(n for i, n in enumerate(shape)
-                               if i not in gone)), [c for i, c in enumerate(labels) if i not in gone]
+    return np.reshape(x, tuple(n for i, n in enumerate(shape) if i not in gone)), [
+        c for i, c in enumerate(labels) if i not in gone
+    ]
 
 
 @implements(np.matmul, np.linalg.matmul, operators=("__matmul__", "__rmatmul__", "__imatmul__"))
@@ -307,6 +326,7 @@ def _scalar_or(f, a, b):
 @implements(np.dot, method="dot")
 def dot(a, b, out=None):
     """``numpy.dot``: sums over the last dimension of `a` and the last but one of `b`."""
+
     def product(a, b):
         at = max(np.ndim(b) - 2, 0)
         if np.shape(a)[-1] != np.shape(b)[at]:
@@ -323,6 +343,7 @@ def dot(a, b, out=None):
 @implements(np.inner)
 def inner(a, b, /):
     """``numpy.inner``: sums over the last dimensions of both."""
+
     def product(a, b):
         if np.shape(a)[-1] != np.shape(b)[-1]:
             raise ValueError(
@@ -359,8 +380,9 @@ def tensordot(a, b, /, axes: Any = 2):
         axes_a, axes_b = range(rank_a - axes, rank_a), range(axes)
     else:
         axes_a, axes_b = [[x] if isinstance(x, (int, np.integer)) else x for x in axes]
-    axes_a, axes_b = [tuple([operator.index(d) + rank * (d < 0) for d in ds])
-                      for ds, rank in ((axes_a, rank_a), (axes_b, rank_b))]
+    axes_a, axes_b = [
+        tuple([operator.index(d) + rank * (d < 0) for d in ds]) for ds, rank in ((axes_a, rank_a), (axes_b, rank_b))
+    ]
     shapes = np.shape(a), np.shape(b)
     for ds, rank in ((axes_a, rank_a), (axes_b, rank_b)):
         if any(not 0 <= d < rank for d in ds) or len(set(ds)) != len(ds):
@@ -439,7 +461,9 @@ def pair_product(l, names_l, r, names_r, out):
     if batch + free_r + free_l == out:  # the other order of the factors needs no transposition
         l, names_l, free_l, r, names_r, free_r = r, names_r, free_r, l, names_l, free_l
     g = bind(
-        dot_general, l, r,
+        dot_general,
+        l,
+        r,
         contract=(tuple(map(names_l.index, summed)), tuple(map(names_r.index, summed))),
         batch=(tuple(map(names_l.index, batch)), tuple(map(names_r.index, batch))),
     )
@@ -451,5 +475,8 @@ def _spread(x, names, out):
     """`x` transposed to the order `out`, with dimensions of length 1 for the names it lacks."""
     present = [c for c in out if c in names]
     x = np.transpose(x, tuple(map(names.index, present))) if present != names else x
-    return np.reshape(x, tuple(np.shape(x)[present.index(c)] if c in names else 1
-                               for c in out)) if len(present) < len(out) else x
+    return (
+        np.reshape(x, tuple(np.shape(x)[present.index(c)] if c in names else 1 for c in out))
+        if len(present) < len(out)
+        else x
+    )

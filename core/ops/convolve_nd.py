@@ -18,8 +18,19 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .define import as_value
 
-__all__ = ["conv_general", "conv_input_p", "conv_kernel_p", "conv_p", "out_length", "pad_widths", "padded", "patches",
-           "spread", "taps", "unpadded"]
+__all__ = [
+    "conv_general",
+    "conv_input_p",
+    "conv_kernel_p",
+    "conv_p",
+    "out_length",
+    "pad_widths",
+    "padded",
+    "patches",
+    "spread",
+    "taps",
+    "unpadded",
+]
 
 _CACHE = 1 << 19  # bytes of the matrix of patches: half of a usual second-level cache
 
@@ -34,8 +45,9 @@ def padded(x: np.ndarray, pads: tuple[tuple[int, int], ...], value: Any = 0) -> 
     if not any(a or b for a, b in pads):
         return x
     if any(a < 0 or b < 0 for a, b in pads):
-        x = x[(slice(None), *[slice(max(0, -a), n - max(0, -b))
-                              for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)])]
+        x = x[
+            (slice(None), *[slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)])
+        ]
         pads = tuple((max(0, a), max(0, b)) for a, b in pads)
     shape = (x.shape[0], *[n + a + b for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)], x.shape[-1])
     out = np.zeros(shape, x.dtype) if value == 0 else np.full(shape, value, x.dtype)
@@ -50,21 +62,33 @@ def unpadded(x: np.ndarray, pads: tuple[tuple[int, int], ...], shape: tuple[int,
     return x[(slice(None), *[slice(max(0, a), max(0, a) + n) for n, (a, _) in zip(shape[1:-1], pads, strict=True)])]
 
 
-def patches(x: np.ndarray, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...],
-            outs: tuple[int, ...]) -> np.ndarray:
+def patches(
+    x: np.ndarray, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], outs: tuple[int, ...]
+) -> np.ndarray:
     """View (batch, *outs, *window, channels) of padded data."""
     b, *axes, c = x.strides
-    strides = (b, *[s * st for s, st in zip(axes, stride, strict=True)],
-               *[s * d for s, d in zip(axes, dilation, strict=True)], c)
+    strides = (
+        b,
+        *[s * st for s, st in zip(axes, stride, strict=True)],
+        *[s * d for s, d in zip(axes, dilation, strict=True)],
+        c,
+    )
     return np.lib.stride_tricks.as_strided(x, (x.shape[0], *outs, *window, x.shape[-1]), strides, writeable=False)
 
 
 def taps(window, stride, dilation, outs):
     """Each position of the window with the slices of the padded data that it sees."""
     for k in itertools.product(*map(range, window)):
-        yield k, (slice(None),
-                  *[slice(i * d, i * d + (n - 1) * s + 1, s)
-                    for i, d, n, s in zip(k, dilation, outs, stride, strict=True)])
+        yield (
+            k,
+            (
+                slice(None),
+                *[
+                    slice(i * d, i * d + (n - 1) * s + 1, s)
+                    for i, d, n, s in zip(k, dilation, outs, stride, strict=True)
+                ],
+            ),
+        )
 
 
 def _chunks(view):
@@ -80,8 +104,10 @@ def _groups(groups, *arrays):
 
 
 def _outs(x_shape, window, stride, padding, dilation):
-    return tuple(out_length(n, k, s, p, d)
-                 for n, k, s, p, d in zip(x_shape[1:-1], window, stride, padding, dilation, strict=True))
+    return tuple(
+        out_length(n, k, s, p, d)
+        for n, k, s, p, d in zip(x_shape[1:-1], window, stride, padding, dilation, strict=True)
+    )
 
 
 # -- implementations ---------------------------------------------------------------------------------------------------
@@ -164,8 +190,10 @@ def _conv_input(y, k, *, shape, stride, padding, dilation, groups):
 
 def _scatter(y, k, shape, stride, padding, dilation, groups):
     window, outs = k.shape[:-2], y.shape[1:-1]
-    full = tuple(max(n + a + b, d * (w - 1) + (o - 1) * s + 1)
-                 for n, (a, b), d, w, o, s in zip(shape[1:-1], padding, dilation, window, outs, stride, strict=True))
+    full = tuple(
+        max(n + a + b, d * (w - 1) + (o - 1) * s + 1)
+        for n, (a, b), d, w, o, s in zip(shape[1:-1], padding, dilation, window, outs, stride, strict=True)
+    )
     total = np.zeros((shape[0], *full, shape[-1]), y.dtype)
     for cx, co in _groups(groups, shape[-1], y.shape[-1]):
         for at, where in taps(window, stride, dilation, outs):
@@ -239,15 +267,28 @@ def _input_samples(rng):
 
 
 def _kernel_samples(rng):
-    return [((x, rng.normal(size=_conv(x, k, **p).shape)), {**p, "window": k.shape[:-2]})
-            for (x, k), p in _conv_samples(rng)]
+    return [
+        ((x, rng.normal(size=_conv(x, k, **p).shape)), {**p, "window": k.shape[:-2]})
+        for (x, k), p in _conv_samples(rng)
+    ]
 
 
-conv_p = Primitive("conv", _conv, _conv_spec, kind="conv", samples=_conv_samples,
-                   flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), o[0].size, p["groups"]))
-conv_input_p = Primitive("conv_input", _conv_input, lambda y, k, *, shape, **params: Spec(shape, y.dtype), kind="conv",
-                         samples=_input_samples,
-                         flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), i[0].size, p["groups"]))
+conv_p = Primitive(
+    "conv",
+    _conv,
+    _conv_spec,
+    kind="conv",
+    samples=_conv_samples,
+    flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), o[0].size, p["groups"]),
+)
+conv_input_p = Primitive(
+    "conv_input",
+    _conv_input,
+    lambda y, k, *, shape, **params: Spec(shape, y.dtype),
+    kind="conv",
+    samples=_input_samples,
+    flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), i[0].size, p["groups"]),
+)
 conv_kernel_p = Primitive(
     "conv_kernel",
     _conv_kernel,
@@ -322,8 +363,9 @@ def _(args, axes, size, *, window, **p):
     (x, ax), (y, ay) = [_given(v, a, size) for v, a in zip(args, axes, strict=True)]
     rank = len(window)
     p["groups"] *= size
-    return _out_of(bind(conv_kernel_p, _into(x, ax, rank + 1), _into(y, ay, rank + 1), window=window, **p), size,
-                   rank + 1)
+    return _out_of(
+        bind(conv_kernel_p, _into(x, ax, rank + 1), _into(y, ay, rank + 1), window=window, **p), size, rank + 1
+    )
 
 
 # -- the public function
@@ -338,14 +380,22 @@ def spread(where: str, what: str, value: Any, rank: int) -> tuple[int, ...]:
     return tuple(map(int, value))
 
 
-def pad_widths(where: str, padding: Any, shape: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, ...],
-               dilation: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+def pad_widths(
+    where: str,
+    padding: Any,
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
     """The zeros before and after each axis: none for "valid", enough for ceil(n / stride) positions for "same"."""
     if padding == "valid":
         return ((0, 0),) * len(window)
     if padding == "same":
-        total = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
-                 for n, k, s, d in zip(shape, window, stride, dilation, strict=True)]
+        total = [
+            max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
+            for n, k, s, d in zip(shape, window, stride, dilation, strict=True)
+        ]
         return tuple((t // 2, t - t // 2) for t in total)
     if isinstance(padding, str):
         raise ValueError(f"{where}: padding must be 'same', 'valid', a number or (low, high) per axis, got {padding!r}")
@@ -408,9 +458,10 @@ def _with_dimensions(x, kernel, dimensions, **options):
     letters_x, letters_k, letters_y = dimensions
     axes = [c for c in letters_x if c not in "NC"]
     wanted = ({*"NC", *axes}, {*"OI", *axes}, {*"NC", *axes})
-    if any(set(d) != w or len(d) != len(w) for d,
-           w in zip(dimensions, wanted,
-                    strict=True)) or (len(letters_x), len(letters_k)) != (np.ndim(x), np.ndim(kernel)):
+    if any(set(d) != w or len(d) != len(w) for d, w in zip(dimensions, wanted, strict=True)) or (
+        len(letters_x),
+        len(letters_k),
+    ) != (np.ndim(x), np.ndim(kernel)):
         raise ValueError(
             "conv_general: dimensions must name N, C and the axes of x, O, I and the same axes of the kernel, got "
             f"{dimensions} for shapes {np.shape(x)} and {np.shape(kernel)}"
@@ -419,4 +470,3 @@ def _with_dimensions(x, kernel, dimensions, **options):
     kernel = np.transpose(kernel, [letters_k.index(c) for c in [*axes, "I", "O"]])
     y = conv_general(x, kernel, **options)
     return np.transpose(y, [["N", *axes, "C"].index(c) for c in letters_y])
-

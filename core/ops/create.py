@@ -54,7 +54,6 @@ def _like(name, value):
             return own_array(np.transpose(constant_like(a, value, shape[::-1], dtype))._handle(), False)
         return _ordered(constant_like(a, value, shape, dtype), a, order)
 
-
     def created(like, shape, dtype=float, order="C", *, device=None):
         return _ordered(constant_like(like, value, _shape(shape, ()), np.dtype(dtype or float)), None, order)
 
@@ -79,16 +78,18 @@ def _full(like, shape, value, dtype):
     if isinstance(value, Tensor) or np.ndim(value):
         value = as_value(value)
         lead = np.ndim(value) - len(shape)
-        value = np.reshape(value,
-                           np.shape(value)[lead:]) if lead > 0 and np.shape(value)[:lead] == (1,) * lead else value
+        value = (
+            np.reshape(value, np.shape(value)[lead:]) if lead > 0 and np.shape(value)[:lead] == (1,) * lead else value
+        )
         filled = np.broadcast_to(value.astype(dtype) if np.result_type(value) != dtype else value, shape)
         return filled._handle() if isinstance(filled, Tensor) else like._trace.lift(filled)
     return constant_like(like, value, shape, dtype) if value != 0 else out
 
 
 def _full_created(like, shape, fill_value, dtype=None, order="C", *, device=None):
-    return _ordered(_full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value))), None,
-                    order)
+    return _ordered(
+        _full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value))), None, order
+    )
 
 
 def _lifted(f):
@@ -260,8 +261,10 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """``numpy.geomspace``, for ends of one sign that are not zero."""
     if any(not isinstance(x, Tensor) and np.any(np.equal(x, 0)) for x in (start, stop)):
         raise ValueError("Geometric sequence cannot include zero")
-    start, stop = (as_value(x).astype(np.result_type(x, float)) if np.ndim(x) or isinstance(x, Tensor) else x * 1.0
-                   for x in (start, stop))
+    start, stop = (
+        as_value(x).astype(np.result_type(x, float)) if np.ndim(x) or isinstance(x, Tensor) else x * 1.0
+        for x in (start, stop)
+    )
     ratio = np.log(stop / start)
     y = start * np.exp(np.linspace(0.0 * ratio, ratio, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)

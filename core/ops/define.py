@@ -15,9 +15,23 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import VALUES, Tensor, implements
 
-__all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "batch_first", "broadcast_shapes", "elementwise",
-           "bfloat16_among", "has_tensor", "move_batch_axis", "named", "promoted", "refuse_out", "scalar_or_array",
-           "ufunc_loop"]
+__all__ = [
+    "MINUS_ONE",
+    "ONE",
+    "as_value",
+    "batch_elementwise",
+    "batch_first",
+    "broadcast_shapes",
+    "elementwise",
+    "bfloat16_among",
+    "has_tensor",
+    "move_batch_axis",
+    "named",
+    "promoted",
+    "refuse_out",
+    "scalar_or_array",
+    "ufunc_loop",
+]
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
@@ -91,10 +105,12 @@ def bfloat16_among(specs: Sequence[Spec]) -> np.dtype | None:
 def promoted(*specs: Spec) -> np.dtype:
     """``np.result_type`` of `specs`, in which weak ones are Python numbers."""
     narrow = bfloat16_among(specs)
-    return np.result_type(*[
-        (narrow if narrow is not None and s.dtype.kind in "if" else s.dtype.type(0).item()) if s.weak else s.dtype
-        for s in specs
-    ])
+    return np.result_type(
+        *[
+            (narrow if narrow is not None and s.dtype.kind in "if" else s.dtype.type(0).item()) if s.weak else s.dtype
+            for s in specs
+        ]
+    )
 
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -137,8 +153,9 @@ def elementwise(
         weak = keeps_weak and all(s.weak for s in specs)
         return Spec(broadcast_shapes(name, *[s.shape for s in specs]), dtype, weak)
 
-    p = Primitive(name, impl, spec, kind="elementwise", emit=emit, flops=flops, domain=domain,
-                  differentiable=d is not None)
+    p = Primitive(
+        name, impl, spec, kind="elementwise", emit=emit, flops=flops, domain=domain, differentiable=d is not None
+    )
     p.loop = loop
     if d is not None:
         p.defvjp(*[_times(f) for f in d])
@@ -202,8 +219,9 @@ def batch_first(args: Sequence[Any], axes: Sequence[int | None], size: int) -> l
     return [move_batch_axis(x, axis, size) for x, axis in zip(args, axes, strict=True)]
 
 
-def batch_elementwise(p: Primitive, args: Sequence[Any], axes: Sequence[int | None],
-                      params: dict[str, Any]) -> tuple[Any, int]:
+def batch_elementwise(
+    p: Primitive, args: Sequence[Any], axes: Sequence[int | None], params: dict[str, Any]
+) -> tuple[Any, int]:
     """Batching rule of everything elementwise: batch axes to the front, ranks aligned behind them."""
     rank = max(np.ndim(a) - (ax is not None) for a, ax in zip(args, axes, strict=True))
     moved = []

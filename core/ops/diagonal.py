@@ -29,9 +29,15 @@ def _diagonal_pull(b, index, loads, in_specs, out_spec, *, offset):
     return loads[0]([*index[:-1], i if offset >= 0 else b.add(i, shift), b.add(i, shift) if offset > 0 else i])
 
 
-diagonal_p = Primitive("diagonal", lambda x, *, offset: np.diagonal(x, offset, -2, -1), _diagonal_spec, kind="pull",
-                       pull=_diagonal_pull, flops=0,
-                       samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"offset": k}) for k in (0, 1, -2)])
+diagonal_p = Primitive(
+    "diagonal",
+    lambda x, *, offset: np.diagonal(x, offset, -2, -1),
+    _diagonal_spec,
+    kind="pull",
+    pull=_diagonal_pull,
+    flops=0,
+    samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"offset": k}) for k in (0, 1, -2)],
+)
 
 
 def _embed(x, *, shape, offset):
@@ -50,17 +56,24 @@ def _embed_pull(b, index, loads, in_specs, out_spec, *, shape, offset):
     return b.select(on, x, b.const_like(0, x))
 
 
-embed_p = Primitive("diagonal_embed", _embed, lambda x, *, shape, offset: Spec((*x.shape[:-1], *shape), x.dtype),
-                    kind="pull",
-                    pull=_embed_pull, flops=0,
-                    samples=lambda rng: [((rng.normal(size=(2, 3)),), {"shape": s, "offset": k})
-                                         for s, k in (((3, 3), 0), ((3, 4), 1), ((5, 4), -2))])
+embed_p = Primitive(
+    "diagonal_embed",
+    _embed,
+    lambda x, *, shape, offset: Spec((*x.shape[:-1], *shape), x.dtype),
+    kind="pull",
+    pull=_embed_pull,
+    flops=0,
+    samples=lambda rng: [
+        ((rng.normal(size=(2, 3)),), {"shape": s, "offset": k}) for s, k in (((3, 3), 0), ((3, 4), 1), ((5, 4), -2))
+    ],
+)
 
 diagonal_p.defvjp(lambda ct, out, x, *, offset: bind(embed_p, ct, shape=np.shape(x)[-2:], offset=offset))
 diagonal_p.defjvp("same")
 diagonal_p.defview()  # read-only
-diagonal_p.defbatch(lambda args, axes, size, **params: (bind(diagonal_p, np.moveaxis(args[0], axes[0], 0), **params),
-                                                        0))
+diagonal_p.defbatch(
+    lambda args, axes, size, **params: (bind(diagonal_p, np.moveaxis(args[0], axes[0], 0), **params), 0)
+)
 embed_p.defvjp(lambda ct, out, x, *, shape, offset: bind(diagonal_p, ct, offset=offset))
 embed_p.defjvp("same")
 embed_p.defbatch(lambda args, axes, size, **params: (bind(embed_p, np.moveaxis(args[0], axes[0], 0), **params), 0))

@@ -100,8 +100,12 @@ def _plan(subscripts, shapes, given):
         )
     names, result = _name_ellipses(terms, result, [len(s) for s in shapes])
     sizes = _sizes(names, shapes)
-    return names, result, (list(sizes),
-                           list(sizes.values())), given if given is not None else _path(names, result, sizes)
+    return (
+        names,
+        result,
+        (list(sizes), list(sizes.values())),
+        given if given is not None else _path(names, result, sizes),
+    )
 
 
 def _terms(subscripts):
@@ -183,6 +187,7 @@ def _path(names, result, size):
     terms = [frozenset(n) for n in names]
     path = []
     while len(terms) > 1:
+
         def cost(pair, terms=terms):
             i, j = pair
             others = frozenset(result).union(*[t for k, t in enumerate(terms) if k not in pair])

@@ -29,31 +29,82 @@ __all__ = ["CHOICE", "add", "convert", "converted", "select", "square"]
 # -- arithmetic: the implementations are Python's operators, so that Python numbers stay Python numbers -------------
 
 ANY = (-3.0, 3.0)
-add = elementwise("add", np.add, impl=operator.add, d=(ONE, ONE), emit="add", domain=(ANY, ANY), keeps_weak=True,
-                  operators=("__add__", "__radd__", "__iadd__"))
-subtract = elementwise("subtract", np.subtract, impl=operator.sub, d=(ONE, MINUS_ONE), emit="sub", domain=(ANY, ANY),
-                       keeps_weak=True, operators=("__sub__", "__rsub__", "__isub__"))
-multiply = elementwise("multiply", np.multiply, impl=operator.mul, d=(lambda out, x, y: y, lambda out, x, y: x),
-                       emit="mul",
-                       domain=(ANY, ANY), keeps_weak=True, operators=("__mul__", "__rmul__", "__imul__"),
-                       before=lambda x, y: squared(x) if x is y else None)
-divide = elementwise("divide", np.divide, impl=operator.truediv,
-                     d=(lambda out, x, y: np.divide(1, y), lambda out, x, y: np.divide(-out, y)),
-                     emit="div", domain=(ANY, (0.5, 3.0)), keeps_weak=True,
-                     operators=("__truediv__", "__rtruediv__", "__itruediv__"))
-negative = elementwise("negative", np.negative, impl=operator.neg, d=(MINUS_ONE,), emit="neg", domain=(ANY,),
-                       keeps_weak=True,
-                       operators=("__neg__",), after=remember)
-floor_divide = elementwise("floor_divide", np.floor_divide, impl=operator.floordiv, emit="floordiv",
-                           domain=(ANY, (0.5, 3.0)),
-                           keeps_weak=True, operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"))
-remainder = elementwise("remainder", np.remainder, impl=operator.mod, d=(ONE, lambda out, x, y: -np.floor_divide(x, y)),
-                        emit="mod",
-                        domain=(ANY, (0.5, 3.0)), keeps_weak=True, operators=("__mod__", "__rmod__", "__imod__"))
+add = elementwise(
+    "add",
+    np.add,
+    impl=operator.add,
+    d=(ONE, ONE),
+    emit="add",
+    domain=(ANY, ANY),
+    keeps_weak=True,
+    operators=("__add__", "__radd__", "__iadd__"),
+)
+subtract = elementwise(
+    "subtract",
+    np.subtract,
+    impl=operator.sub,
+    d=(ONE, MINUS_ONE),
+    emit="sub",
+    domain=(ANY, ANY),
+    keeps_weak=True,
+    operators=("__sub__", "__rsub__", "__isub__"),
+)
+multiply = elementwise(
+    "multiply",
+    np.multiply,
+    impl=operator.mul,
+    d=(lambda out, x, y: y, lambda out, x, y: x),
+    emit="mul",
+    domain=(ANY, ANY),
+    keeps_weak=True,
+    operators=("__mul__", "__rmul__", "__imul__"),
+    before=lambda x, y: squared(x) if x is y else None,
+)
+divide = elementwise(
+    "divide",
+    np.divide,
+    impl=operator.truediv,
+    d=(lambda out, x, y: np.divide(1, y), lambda out, x, y: np.divide(-out, y)),
+    emit="div",
+    domain=(ANY, (0.5, 3.0)),
+    keeps_weak=True,
+    operators=("__truediv__", "__rtruediv__", "__itruediv__"),
+)
+negative = elementwise(
+    "negative",
+    np.negative,
+    impl=operator.neg,
+    d=(MINUS_ONE,),
+    emit="neg",
+    domain=(ANY,),
+    keeps_weak=True,
+    operators=("__neg__",),
+    after=remember,
+)
+floor_divide = elementwise(
+    "floor_divide",
+    np.floor_divide,
+    impl=operator.floordiv,
+    emit="floordiv",
+    domain=(ANY, (0.5, 3.0)),
+    keeps_weak=True,
+    operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
+)
+remainder = elementwise(
+    "remainder",
+    np.remainder,
+    impl=operator.mod,
+    d=(ONE, lambda out, x, y: -np.floor_divide(x, y)),
+    emit="mod",
+    domain=(ANY, (0.5, 3.0)),
+    keeps_weak=True,
+    operators=("__mod__", "__rmod__", "__imod__"),
+)
 
 
-fmod = elementwise("fmod", np.fmod, d=(ONE, lambda out, x, y: -np.trunc(np.divide(x, y))), emit="fmod",
-                   domain=(ANY, (0.5, 3.0)))
+fmod = elementwise(
+    "fmod", np.fmod, d=(ONE, lambda out, x, y: -np.trunc(np.divide(x, y))), emit="fmod", domain=(ANY, (0.5, 3.0))
+)
 
 
 @implements(np.divmod, operators=("__divmod__", "__rdivmod__"))
@@ -72,13 +123,17 @@ def _power_dy(out, x, y):
     return out * np.log(np.where(np.equal(x, 0) & np.greater_equal(np.real(y), 0), 1.0, x))
 
 
-_power = elementwise("power", np.power, impl=np.power, d=(_power_dx, _power_dy), emit="pow", domain=((0.3, 3.0), ANY),
-                     keeps_weak=True)
+_power = elementwise(
+    "power", np.power, impl=np.power, d=(_power_dx, _power_dy), emit="pow", domain=((0.3, 3.0), ANY), keeps_weak=True
+)
 
-float_power = elementwise("float_power", np.float_power, d=(_power_dx, _power_dy), emit="float_power",
-                          domain=((0.3, 3.0), ANY))
+float_power = elementwise(
+    "float_power", np.float_power, d=(_power_dx, _power_dy), emit="float_power", domain=((0.3, 3.0), ANY)
+)
 integer_power = Primitive(
-    "integer_power", lambda x, *, exponent: x**exponent, lambda x, *, exponent: Spec(x.shape, x.dtype, x.weak),
+    "integer_power",
+    lambda x, *, exponent: x**exponent,
+    lambda x, *, exponent: Spec(x.shape, x.dtype, x.weak),
     kind="elementwise",
     emit=lambda b, x, *, exponent: b.integer_power(x, exponent),
     samples=lambda rng: [((rng.uniform(0.5, 2, (2, 3)),), {"exponent": n}) for n in (-2, 0, 2, 3)],
@@ -120,13 +175,19 @@ def positive(x):
     return x._handle()
 
 
-square = elementwise("square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,),
-                     before=squared)
-reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * out,),
-                         emit=lambda b, x: b.complex_reciprocal(x) if x.parts else b.div(b.const_like(1, x), x),
-                         domain=((0.5, 3.0),))
+square = elementwise(
+    "square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,), before=squared
+)
+reciprocal = elementwise(
+    "reciprocal",
+    np.reciprocal,
+    d=(lambda out, x: -out * out,),
+    emit=lambda b, x: b.complex_reciprocal(x) if x.parts else b.div(b.const_like(1, x), x),
+    domain=((0.5, 3.0),),
+)
 
 # -- order ------------------------------------------------------------------------------------------------------------
+
 
 def _share(out, mine, other):
     """1 where `mine` was chosen, 1/2 at ties (as JAX)."""
@@ -147,15 +208,19 @@ maximum = elementwise("maximum", np.maximum, d=CHOICE, emit="max", domain=(ANY, 
 minimum = elementwise("minimum", np.minimum, d=CHOICE, emit="min", domain=(ANY, ANY))
 
 equal = elementwise("equal", np.equal, emit=lambda b, x, y: b.cmp("==", x, y), domain=(ANY, ANY), operators=("__eq__",))
-not_equal = elementwise("not_equal", np.not_equal, emit=lambda b, x, y: b.cmp("!=", x, y), domain=(ANY, ANY),
-                        operators=("__ne__",))
+not_equal = elementwise(
+    "not_equal", np.not_equal, emit=lambda b, x, y: b.cmp("!=", x, y), domain=(ANY, ANY), operators=("__ne__",)
+)
 less = elementwise("less", np.less, emit=lambda b, x, y: b.cmp("<", x, y), domain=(ANY, ANY), operators=("__lt__",))
-less_equal = elementwise("less_equal", np.less_equal, emit=lambda b, x, y: b.cmp("<=", x, y), domain=(ANY, ANY),
-                         operators=("__le__",))
-greater = elementwise("greater", np.greater, emit=lambda b, x, y: b.cmp(">", x, y), domain=(ANY, ANY),
-                      operators=("__gt__",))
-greater_equal = elementwise("greater_equal", np.greater_equal, emit=lambda b, x, y: b.cmp(">=", x, y),
-                            domain=(ANY, ANY), operators=("__ge__",))
+less_equal = elementwise(
+    "less_equal", np.less_equal, emit=lambda b, x, y: b.cmp("<=", x, y), domain=(ANY, ANY), operators=("__le__",)
+)
+greater = elementwise(
+    "greater", np.greater, emit=lambda b, x, y: b.cmp(">", x, y), domain=(ANY, ANY), operators=("__gt__",)
+)
+greater_equal = elementwise(
+    "greater_equal", np.greater_equal, emit=lambda b, x, y: b.cmp(">=", x, y), domain=(ANY, ANY), operators=("__ge__",)
+)
 
 # -- logic and bits ----------------------------------------------------------------------------------------------------
 
@@ -168,12 +233,15 @@ bitwise_or = elementwise("bitwise_or", np.bitwise_or, emit="or_", operators=("__
 bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, emit="xor", operators=("__xor__", "__rxor__", "__ixor__"))
 invert = elementwise("invert", np.invert, emit="invert", operators=("__invert__",))
 for _f in (bitwise_and, bitwise_or, bitwise_xor):
-    _f.primitive.samples = lambda rng: [((rng.integers(-9, 9, (2, 3)), rng.integers(-9, 9, 3)), {}),
-                                        ((np.array([True, False]), np.array([True, True])), {})]
+    _f.primitive.samples = lambda rng: [
+        ((rng.integers(-9, 9, (2, 3)), rng.integers(-9, 9, 3)), {}),
+        ((np.array([True, False]), np.array([True, True])), {}),
+    ]
 invert.primitive.samples = lambda rng: [((rng.integers(-9, 9, (2, 3)),), {}), ((np.array([True, False]),), {})]
 
 # -- choice and conversion
 # ------------------------------------------------------------------------------------------------
+
 
 def _select_loop(c, x, y):
     dtype = promoted(x, y)
@@ -184,11 +252,18 @@ def _select_spec(c, x, y):
     return Spec(broadcast_shapes("where", c.shape, x.shape, y.shape), _select_loop(c, x, y)[-1])
 
 
-select = Primitive("select", np.where, _select_spec, kind="elementwise", emit=lambda b, c, x, y: b.select(c, x, y),
-                   samples=lambda rng: [((rng.random((2, 3)) > 0.5, rng.normal(size=(2, 3)), rng.normal(size=3)), {})])
+select = Primitive(
+    "select",
+    np.where,
+    _select_spec,
+    kind="elementwise",
+    emit=lambda b, c, x, y: b.select(c, x, y),
+    samples=lambda rng: [((rng.random((2, 3)) > 0.5, rng.normal(size=(2, 3)), rng.normal(size=3)), {})],
+)
 select.loop = _select_loop
-select.defvjp(None, lambda ct, out, c, x, y: bind(select, c, ct, 0.0),
-              lambda ct, out, c, x, y: bind(select, c, 0.0, ct))
+select.defvjp(
+    None, lambda ct, out, c, x, y: bind(select, c, ct, 0.0), lambda ct, out, c, x, y: bind(select, c, 0.0, ct)
+)
 select.defjvp(None, lambda t, out, c, x, y: bind(select, c, t, 0.0), lambda t, out, c, x, y: bind(select, c, 0.0, t))
 select.defbatch(lambda args, axes, size, **params: batch_elementwise(select, args, axes, params))
 
@@ -207,10 +282,15 @@ def _convert(x, *, dtype):
     return np.asarray(x).astype(dtype)[()]
 
 
-convert = Primitive("convert", _convert, lambda x, *, dtype: Spec(x.shape, dtype), kind="elementwise", flops=0,
-                    emit=lambda b, x, *, dtype: b.cast(x, dtype),
-                    samples=lambda rng: [((rng.normal(size=(2, 3)),), {"dtype": np.dtype(t)})
-                                         for t in ("float32", "float64")])
+convert = Primitive(
+    "convert",
+    _convert,
+    lambda x, *, dtype: Spec(x.shape, dtype),
+    kind="elementwise",
+    flops=0,
+    emit=lambda b, x, *, dtype: b.cast(x, dtype),
+    samples=lambda rng: [((rng.normal(size=(2, 3)),), {"dtype": np.dtype(t)}) for t in ("float32", "float64")],
+)
 convert.loop = lambda x, *, dtype: (x.dtype, np.dtype(dtype))
 convert.defvjp(lambda ct, out, x, *, dtype: ct)  # matched to x's dtype by the transform, as for all elementwise ones
 convert.defjvp(lambda t, out, x, *, dtype: bind(convert, t, dtype=dtype))

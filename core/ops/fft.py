@@ -21,8 +21,24 @@ from .complex import complex_dtype, real_dtype
 from .define import as_value, named, refuse_out
 from .shape import part
 
-__all__ = ["fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
-           "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
+__all__ = [
+    "fft",
+    "fft2",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftn",
+]
 
 # the norm under which the opposite transform has the same factor
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -62,13 +78,20 @@ def _fft_impl(x, *, axes, inverse, norm):
 
 def _samples(rng):
     z = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
-    return [((x,), {"axes": axes, "inverse": inverse, "norm": norm})
-            for x, axes, inverse, norm in ((z, (1,), False, "backward"), (z, (0, 2), True, "backward"),
-                                           (z.real, (2,), False, "ortho"), (z, (1, 2), True, "forward"))]
+    return [
+        ((x,), {"axes": axes, "inverse": inverse, "norm": norm})
+        for x, axes, inverse, norm in (
+            (z, (1,), False, "backward"),
+            (z, (0, 2), True, "backward"),
+            (z.real, (2,), False, "ortho"),
+            (z, (1, 2), True, "forward"),
+        )
+    ]
 
 
-fft_p = Primitive("fft", _fft_impl, lambda x, **params: Spec(x.shape, complex_dtype(x.dtype)), flops=_flops,
-                  samples=_samples)
+fft_p = Primitive(
+    "fft", _fft_impl, lambda x, **params: Spec(x.shape, complex_dtype(x.dtype)), flops=_flops, samples=_samples
+)
 fft_p.defjvp("same")
 
 
@@ -118,14 +141,18 @@ def _weights(n, axis, rank, dtype):
 
 
 def _real_samples(rng):
-    return [((rng.normal(size=(2, 4, 5)),), {"axes": axes, "norm": norm})
-            for axes, norm in (((2,), "backward"), ((1,), "ortho"), ((2, 1), "forward"))]
+    return [
+        ((rng.normal(size=(2, 4, 5)),), {"axes": axes, "norm": norm})
+        for axes, norm in (((2,), "backward"), ((1,), "ortho"), ((2, 1), "forward"))
+    ]
 
 
 def _half_samples(rng):
     z = rng.normal(size=(2, 3, 4)) + 1j * rng.normal(size=(2, 3, 4))
-    return [((z,), {"axes": axes, "n": n, "norm": norm})
-            for axes, n, norm in (((2,), 6, "backward"), ((1,), 5, "ortho"), ((2, 1), 4, "forward"))]
+    return [
+        ((z,), {"axes": axes, "n": n, "norm": norm})
+        for axes, n, norm in (((2,), 6, "backward"), ((1,), 5, "ortho"), ((2, 1), 4, "forward"))
+    ]
 
 
 rfft_p = Primitive("rfft", _rfft_impl, _rfft_spec, flops=_flops, samples=_real_samples)
@@ -137,14 +164,23 @@ irfft_p.defjvp("same")
 @rfft_p.defvjp_all
 def _(ct, out, args, needed, *, axes, norm):
     n, rank = np.shape(args[0])[axes[-1]], np.ndim(args[0])
-    return [bind(irfft_p, np.conjugate(ct) / _weights(n, axes[-1], rank, np.result_type(ct)), axes=axes, n=n,
-                 norm=_SWAPPED[norm])]
+    return [
+        bind(
+            irfft_p,
+            np.conjugate(ct) / _weights(n, axes[-1], rank, np.result_type(ct)),
+            axes=axes,
+            n=n,
+            norm=_SWAPPED[norm],
+        )
+    ]
 
 
 @irfft_p.defvjp_all
 def _(ct, out, args, needed, *, axes, n, norm):
-    return [np.conjugate(bind(rfft_p, ct, axes=axes,
-                              norm=_SWAPPED[norm])) * _weights(n, axes[-1], np.ndim(ct), np.result_type(ct))]
+    return [
+        np.conjugate(bind(rfft_p, ct, axes=axes, norm=_SWAPPED[norm]))
+        * _weights(n, axes[-1], np.ndim(ct), np.result_type(ct))
+    ]
 
 
 _batched(rfft_p)
@@ -161,8 +197,10 @@ def _prepare(where, x, axes, norm, real=False):
     if real and dtype.kind == "c":
         raise TypeError(f"{where}: expected real input, got {dtype}")
     if is_bfloat16(dtype):
-        raise TypeError(f"{where}: expected float16, float32, float64 or complex numbers, got {dtype} (convert with "
-                        "astype(np.float32))")
+        raise TypeError(
+            f"{where}: expected float16, float32, float64 or complex numbers, got {dtype} (convert with "
+            "astype(np.float32))"
+        )
     if dtype.kind in "iub" or dtype == np.float16:
         x = np.astype(x, np.float32 if dtype == np.float16 else float)
     norm = norm or "backward"
@@ -203,8 +241,11 @@ def _axes_and_lengths(where, x, s, axes):
 def _whole(where, a, s, axes, norm, inverse):
     x, axes, norm = _prepare(where, a, axes, norm)
     x = _fit(where, x, s, axes)
-    return bind(fft_p, x, axes=axes, inverse=inverse,
-                norm=norm) if axes else np.astype(x, complex_dtype(np.result_type(x)))
+    return (
+        bind(fft_p, x, axes=axes, inverse=inverse, norm=norm)
+        if axes
+        else np.astype(x, complex_dtype(np.result_type(x)))
+    )
 
 
 def _to_half(where, a, s, axes, norm):
@@ -218,8 +259,9 @@ def _from_half(where, a, s, axes, norm):
     if n < 1:
         raise ValueError(f"{where}: invalid number of data points ({n}) specified")
     x = _fit(where, x, (*s[:-1], n // 2 + 1), axes)
-    out = bind(irfft_p, x if np.iscomplexobj(x) else np.astype(x, complex_dtype(np.result_type(x))), axes=axes, n=n,
-               norm=norm)
+    out = bind(
+        irfft_p, x if np.iscomplexobj(x) else np.astype(x, complex_dtype(np.result_type(x))), axes=axes, n=n, norm=norm
+    )
     return np.astype(out, np.float16) if np.result_type(as_value(a)) == np.float16 else out  # as NumPy does
 
 
@@ -233,10 +275,12 @@ def _transform(name, one, default=None):
         return _whole(name, a, s, axes, norm, inverse)
 
     if one:
+
         def f(a, n=None, axis=-1, norm=None, out=None):
             refuse_out(name, out)
             return call(a, (n,), (axis,), norm)
     else:
+
         def f(a, s=None, axes=default, norm=None, out=None):
             refuse_out(name, out)
             axes, s = _axes_and_lengths(name, a, s, axes)

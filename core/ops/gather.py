@@ -31,7 +31,7 @@ def _index_shape(indices):
 
 
 def _gather_spec(x, *indices, in_range):
-    return Spec((*_index_shape(indices), *x.shape[len(indices):]), x.dtype)
+    return Spec((*_index_shape(indices), *x.shape[len(indices) :]), x.dtype)
 
 
 def _read_indices(b, place, loads, specs, in_range, sizes):
@@ -40,37 +40,53 @@ def _read_indices(b, place, loads, specs, in_range, sizes):
     head = place[:rank]
     out = []
     for load, s, known, n in zip(loads, specs, in_range, sizes, strict=True):
-        own = head[rank - len(s.shape):]
+        own = head[rank - len(s.shape) :]
         i = b.cast(load([b.index(0) if m == 1 else h for m, h in zip(s.shape, own, strict=True)]), np.dtype(np.int64))
         out.append(i if known else b.check_index(i, b.index(n)))
     return out, place[rank:]
 
 
 def _gather_pull(b, place, loads, in_specs, out_spec, *, in_range):
-    first, rest = _read_indices(b, place, loads[1:], in_specs[1:], in_range, in_specs[0].shape[:len(in_range)])
+    first, rest = _read_indices(b, place, loads[1:], in_specs[1:], in_range, in_specs[0].shape[: len(in_range)])
     return loads[0]([*first, *rest])
 
 
 def _gather_samples(rng):
     x = rng.normal(size=(4, 5, 2))
     i, j = np.array([[0, 3, 3], [1, -1, 0]]), np.array([4, 0, 0])
-    return [((x, i), {"in_range": (False,)}), ((x, i, j), {"in_range": (False, True)}),
-            ((x, 2, 1), {"in_range": (True, True)}),
-            ((x[:, 0, 0], np.array(-2)), {"in_range": (False,)})]
+    return [
+        ((x, i), {"in_range": (False,)}),
+        ((x, i, j), {"in_range": (False, True)}),
+        ((x, 2, 1), {"in_range": (True, True)}),
+        ((x[:, 0, 0], np.array(-2)), {"in_range": (False,)}),
+    ]
 
 
-gather_p = Primitive("gather", lambda x, *indices, in_range: x[indices], _gather_spec, kind="pull", pull=_gather_pull,
-                     flops=0,
-                     samples=_gather_samples)
+gather_p = Primitive(
+    "gather",
+    lambda x, *indices, in_range: x[indices],
+    _gather_spec,
+    kind="pull",
+    pull=_gather_pull,
+    flops=0,
+    samples=_gather_samples,
+)
+
 
 @gather_p.defvjp_all
 def _(ct, out, args, needed, *, in_range):
     x, *indices = args
     params = {"mode": "add", "unique": _few(indices), "in_range": in_range}
-    return [Sparse(np.shape(x), spec_of(x).dtype, (ct, *indices),
-                   lambda dense, ct, *indices: bind(scatter_p, dense, ct, *indices, **params),
-                   lambda array, ct, *indices: scatter_into(array, ct, indices, "add", in_range)),
-                   *[None] * len(indices)]
+    return [
+        Sparse(
+            np.shape(x),
+            spec_of(x).dtype,
+            (ct, *indices),
+            lambda dense, ct, *indices: bind(scatter_p, dense, ct, *indices, **params),
+            lambda array, ct, *indices: scatter_into(array, ct, indices, "add", in_range),
+        ),
+        *[None] * len(indices),
+    ]
 
 
 def _few(indices):
@@ -141,7 +157,7 @@ def scatter_into(array, u, indices, mode, in_range):
             check_bounds(i, n, axis)
             i = np.where(i < 0, i + n, i)
         flat = flat * n + i if axis else i
-    block = math.prod(array.shape[len(indices):])
+    block = math.prod(array.shape[len(indices) :])
     if block != 1:
         flat = flat[..., None] * block + np.arange(block)
     ufunc.at(array.reshape(-1), flat.reshape(-1), np.reshape(u, -1) if np.shape(u) else u)
@@ -149,7 +165,7 @@ def scatter_into(array, u, indices, mode, in_range):
 
 
 def _scatter_spec(x, u, *indices, mode, unique, in_range):
-    shape = (*_index_shape(indices), *x.shape[len(indices):])
+    shape = (*_index_shape(indices), *x.shape[len(indices) :])
     if u.shape not in ((), shape):
         raise ValueError(f"scatter: updates must have shape {shape} or (), got {u.shape}")
     return Spec(x.shape, x.dtype)
@@ -191,7 +207,7 @@ def _last(x, u, indices, params):
         return None
     shape = np.broadcast_shapes(*[np.shape(i) for i in indices])
     order = np.arange(math.prod(shape)).reshape(shape)
-    owners = constant_like(indices[0], 0, np.shape(x)[:len(indices)], np.dtype(np.int64))
+    owners = constant_like(indices[0], 0, np.shape(x)[: len(indices)], np.dtype(np.int64))
     owners = bind(scatter_p, owners, order, *indices, **params)
     stays = np.equal(_read(owners, indices, params), order)
     return np.reshape(stays, (*shape, *(1,) * (np.ndim(x) - len(indices))))
@@ -201,8 +217,9 @@ def _chosen(out, x, u, indices, params):
     """Return which old elements and updates became the minimum or maximum, and how many share each place."""
     one, zero = spec_of(out).dtype.type(1), spec_of(out).dtype.type(0)
     chosen_x, chosen_u = np.equal(x, out), np.equal(u, _read(out, indices, params))
-    many = bind(scatter_p, np.where(chosen_x, one, zero), np.where(chosen_u, one, zero), *indices,
-                **{**params, "mode": "add"})
+    many = bind(
+        scatter_p, np.where(chosen_x, one, zero), np.where(chosen_u, one, zero), *indices, **{**params, "mode": "add"}
+    )
     return chosen_x, chosen_u, many
 
 
@@ -225,8 +242,11 @@ def _(ct, out, args, needed, **params):
         ct_x, ct_u = np.where(chosen_x, share, 0), np.where(chosen_u, _read(share, indices, params), 0)
     else:
         if needed[0]:
-            ct_x = {"add": lambda: ct, "set": lambda: bind(scatter_p, ct, 0.0, *indices, **params),
-                    "multiply": lambda: bind(scatter_p, ct, u, *indices, **params)}[mode]()
+            ct_x = {
+                "add": lambda: ct,
+                "set": lambda: bind(scatter_p, ct, 0.0, *indices, **params),
+                "multiply": lambda: bind(scatter_p, ct, u, *indices, **params),
+            }[mode]()
         if needed[1]:
             ct_u = _read(ct, indices, params)
             if mode == "multiply":
@@ -268,7 +288,7 @@ def _(args, axes, size, **params):
     indices, rank = _batched_indices(indices, index_axes, size)
     each = np.arange(size).reshape(size, *(1,) * rank)
     places = np.broadcast_shapes(*[np.shape(i) for i in indices], (1,) * rank)[-rank:] if rank else ()
-    shape = (size, *places, *np.shape(x)[len(indices) + 1:])
+    shape = (size, *places, *np.shape(x)[len(indices) + 1 :])
     if au is not None:
         u = np.moveaxis(u, au, 0)
         if np.shape(u) != shape:  # a scalar each

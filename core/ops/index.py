@@ -158,8 +158,10 @@ def plan(shape: tuple[int, ...], idx: Any) -> Plan:
         axis += 1
     trivial = all(type(e) is not int and e == (0, 1, n) for e, n in zip(index, shape, strict=True))
     in_range = tuple(isinstance(a, np.ndarray) for a in arrays)
-    arrays = [np.where(a < 0, a + new_shape[ax], a) if known and a.dtype.kind == "i" else a
-              for a, ax, known in zip(arrays, axes, in_range, strict=True)]
+    arrays = [
+        np.where(a < 0, a + new_shape[ax], a) if known and a.dtype.kind == "i" else a
+        for a, ax, known in zip(arrays, axes, in_range, strict=True)
+    ]
     rank = 0
     if arrays:
         try:
@@ -173,9 +175,14 @@ def plan(shape: tuple[int, ...], idx: Any) -> Plan:
     together = not places or places[-1] - places[0] == len(places) - 1
     # NumPy: the axes of index arrays that stand apart, ints among them, come first; together, they stay where they are
     place = sum(ax < axes[0] for ax in range(axes[0])) if rank and together else 0
-    return Plan(None if trivial else tuple(index), tuple(new_shape) if adds_axes else None, tuple(axes), tuple(arrays),
-                in_range,
-                place)
+    return Plan(
+        None if trivial else tuple(index),
+        tuple(new_shape) if adds_axes else None,
+        tuple(axes),
+        tuple(arrays),
+        in_range,
+        place,
+    )
 
 
 def _distinct(arrays):
@@ -225,15 +232,22 @@ def read(x: Any, p: Plan) -> Any:
 
 
 _COMBINE: dict[str, Callable] = {
-    "set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum,
+    "set": lambda x, v: v,
+    "add": np.add,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
 }
 
 
 def write(x: Any, p: Plan, v: Any, mode: str) -> Any:
     """`x` with `v` written (or combined by `mode`) where `read` reads."""
     if not np.ndim(x) and not p.arrays:
-        v = np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"),
-                       ()) if np.shape(v) else v
+        v = (
+            np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"), ())
+            if np.shape(v)
+            else v
+        )
         return _COMBINE[mode](x, v)
     if not p.arrays and mode in ("set", "add"):
         index = p.index or tuple((0, 1, n) for n in np.shape(x))
@@ -258,7 +272,7 @@ def _scatter(x, p, v, mode):
     order = _to_front(p, np.ndim(x))
     front = x if order is None else np.transpose(x, order)
     index_shape = np.broadcast_shapes(*[np.shape(a) for a in p.arrays])
-    rest = np.shape(front)[len(p.arrays):]
+    rest = np.shape(front)[len(p.arrays) :]
     if np.shape(v):
         v = _stretch(v, (*rest[: p.place], *index_shape, *rest[p.place :]), "shape mismatch: value array of shape")
         if p.place:

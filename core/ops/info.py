@@ -28,8 +28,16 @@ def size(a, axis=None):
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes):
-    known = [x.spec if isinstance(x, Tensor) else Spec((), x) if isinstance(x, np.dtype)
-             else Spec((), np.dtype(x)) if isinstance(x, (type, str)) else spec_of(x) for x in arrays_and_dtypes]
+    known = [
+        x.spec
+        if isinstance(x, Tensor)
+        else Spec((), x)
+        if isinstance(x, np.dtype)
+        else Spec((), np.dtype(x))
+        if isinstance(x, (type, str))
+        else spec_of(x)
+        for x in arrays_and_dtypes
+    ]
     return promoted(*known)
 
 

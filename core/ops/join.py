@@ -39,17 +39,25 @@ def _concatenate_pull(b, place, loads, in_specs, out_spec, *, axis):
     return value
 
 
-concatenate_p = Primitive("concatenate", lambda *xs, axis: np.concatenate(xs, axis), _concatenate_spec, kind="pull",
-                          pull=_concatenate_pull,
-                          flops=0, samples=lambda rng: [((rng.normal(size=(2, 3)), rng.normal(size=(2, 1)),
-                                                          rng.normal(size=(2, 2))), {"axis": 1}),
-                                                        ((rng.normal(size=4),), {"axis": 0})])
+concatenate_p = Primitive(
+    "concatenate",
+    lambda *xs, axis: np.concatenate(xs, axis),
+    _concatenate_spec,
+    kind="pull",
+    pull=_concatenate_pull,
+    flops=0,
+    samples=lambda rng: [
+        ((rng.normal(size=(2, 3)), rng.normal(size=(2, 1)), rng.normal(size=(2, 2))), {"axis": 1}),
+        ((rng.normal(size=4),), {"axis": 0}),
+    ],
+)
 
 
 def _window(x, axis, start, size):
     """``x[start : start + size]`` along `axis`."""
-    return view(slice_p, x,
-                index=tuple((start, 1, size) if a == axis else (0, 1, n) for a, n in enumerate(np.shape(x))))
+    return view(
+        slice_p, x, index=tuple((start, 1, size) if a == axis else (0, 1, n) for a, n in enumerate(np.shape(x)))
+    )
 
 
 @concatenate_p.defvjp_all
@@ -64,8 +72,10 @@ def _(ct, out, args, needed, *, axis):
 
 @concatenate_p.defjvp_all
 def _(tangents, out, args, *, axis):
-    zero = [np.broadcast_to(np.zeros((), np.result_type(x)), np.shape(x)) if t is None else t
-            for t, x in zip(tangents, args, strict=True)]
+    zero = [
+        np.broadcast_to(np.zeros((), np.result_type(x)), np.shape(x)) if t is None else t
+        for t, x in zip(tangents, args, strict=True)
+    ]
     return bind(concatenate_p, *zero, axis=axis)
 
 
@@ -86,8 +96,10 @@ def _joint(arrays, dtype, casting, where):
                 raise TypeError(
                     f"Cannot cast array data from {np.result_type(p)!r} to {common!r} according to the rule {casting!r}"
                 )
-    return [p if getattr(p, "dtype", None) == common
-            else (p.astype(common) if hasattr(p, "astype") else common.type(p)) for p in parts]
+    return [
+        p if getattr(p, "dtype", None) == common else (p.astype(common) if hasattr(p, "astype") else common.type(p))
+        for p in parts
+    ]
 
 
 @implements(np.concatenate)

@@ -25,18 +25,21 @@ def _spec(losses: Spec, outputs: Spec, *, distribution: str) -> Spec:
         shapes = [outputs.shape[:-1], (*outputs.shape[:-1], 1)] if outputs.shape else []
     if losses.shape not in shapes:
         of = "outputs without its last axis" if distribution == "categorical" else "outputs"
-        raise ValueError(f"likelihood: losses must have the shape of {of} for {distribution!r}, got {losses.shape} for "
-                         f"outputs {outputs.shape}")
+        raise ValueError(
+            f"likelihood: losses must have the shape of {of} for {distribution!r}, got {losses.shape} for "
+            f"outputs {outputs.shape}"
+        )
     return losses
 
 
 def _samples(rng):
-    return [((rng.normal(size=4), rng.normal(size=(4, 3))), {"distribution": "categorical"}),
-            ((rng.normal(size=(4, 3)), rng.normal(size=(4, 3))), {"distribution": "normal"})]
+    return [
+        ((rng.normal(size=4), rng.normal(size=(4, 3))), {"distribution": "categorical"}),
+        ((rng.normal(size=(4, 3)), rng.normal(size=(4, 3))), {"distribution": "normal"}),
+    ]
 
 
-likelihood_p = Primitive("likelihood", lambda losses, *_, **__: losses, _spec, flops=0,
-                         samples=_samples)
+likelihood_p = Primitive("likelihood", lambda losses, *_, **__: losses, _spec, flops=0, samples=_samples)
 likelihood_p.defvjp(lambda ct, *_, **__: ct, None)
 likelihood_p.defjvp(lambda t, *_, **__: t, None)
 
@@ -86,9 +89,13 @@ def likelihood(losses: Any, outputs: Any, distribution: str) -> Any:
     0.693147
     """
     if distribution not in DISTRIBUTIONS:
-        raise ValueError(f"likelihood: distribution must be one of {', '.join(map(repr, DISTRIBUTIONS))}, got "
-                         f"{distribution!r}")
+        raise ValueError(
+            f"likelihood: distribution must be one of {', '.join(map(repr, DISTRIBUTIONS))}, got {distribution!r}"
+        )
     losses, outputs = as_value(losses), as_value(outputs)
-    _spec(Spec(np.shape(losses), np.result_type(losses)), Spec(np.shape(outputs), np.result_type(outputs)),
-          distribution=distribution)
+    _spec(
+        Spec(np.shape(losses), np.result_type(losses)),
+        Spec(np.shape(outputs), np.result_type(outputs)),
+        distribution=distribution,
+    )
     return bind(likelihood_p, losses, outputs, distribution=distribution)

@@ -72,8 +72,7 @@ class Flat:
         self.x._become(np.reshape(setitem(np.ravel(self.x), idx, value), self.x.shape))
 
 
-Tensor.flat = property(Flat, lambda x,
-                       value: Flat(x).__setitem__(slice(None), np.resize(value, x.size)))  # type: ignore[attr-defined]
+Tensor.flat = property(Flat, lambda x, value: Flat(x).__setitem__(slice(None), np.resize(value, x.size)))  # type: ignore[attr-defined]
 
 
 def _refused(name, hint):
@@ -83,9 +82,13 @@ def _refused(name, hint):
     return refuse
 
 
-for _name, _hint in (("view", "use astype to convert values"), ("tobytes", "return the value from the function"),
-                     ("byteswap", "use astype"),
-                     ("resize", "use np.resize(x, shape)"), ("__delitem__", "use np.delete(x, i)")):
+for _name, _hint in (
+    ("view", "use astype to convert values"),
+    ("tobytes", "return the value from the function"),
+    ("byteswap", "use astype"),
+    ("resize", "use np.resize(x, shape)"),
+    ("__delitem__", "use np.delete(x, i)"),
+):
     implements(method=_name)(_refused(_name, _hint))
 
 

@@ -52,11 +52,19 @@ def pad(array, pad_width, mode="constant", **kwargs):
     widths = _pairs(pad_width, rank, "pad_width")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
-    known = {"constant": {"constant_values"}, "linear_ramp": {"end_values"}, "maximum": {"stat_length"},
-             "mean": {"stat_length"},
-             "median": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"},
-             "symmetric": {"reflect_type"},
-             "edge": set(), "wrap": set(), "empty": set()}
+    known = {
+        "constant": {"constant_values"},
+        "linear_ramp": {"end_values"},
+        "maximum": {"stat_length"},
+        "mean": {"stat_length"},
+        "median": {"stat_length"},
+        "minimum": {"stat_length"},
+        "reflect": {"reflect_type"},
+        "symmetric": {"reflect_type"},
+        "edge": set(),
+        "wrap": set(),
+        "empty": set(),
+    }
     if callable(mode):
         raise TypeError("pad: a function as mode is not supported for traced values")
     if mode not in known:
@@ -97,8 +105,13 @@ def _constant(x, widths, values):
     padded = bind(pad_p, x, low=low, high=high, interior=(0,) * len(widths))
     if isinstance(values, Tensor):
         values = values.astype(np.result_type(x))
-        return bind(slice_update_p, np.broadcast_to(values, np.shape(padded)), x, mode="set",
-                    index=tuple((lo, 1, n) for lo, n in zip(low, np.shape(x), strict=True)))
+        return bind(
+            slice_update_p,
+            np.broadcast_to(values, np.shape(padded)),
+            x,
+            mode="set",
+            index=tuple((lo, 1, n) for lo, n in zip(low, np.shape(x), strict=True)),
+        )
     values = _pairs(values, len(widths), "constant_values")
     if not any(v for pair in values for v in pair):
         return padded
@@ -148,8 +161,12 @@ def _odd_reflection(x, widths, mode):
         while before or after:
             n = np.shape(x)[axis]
             if n - skip <= 0:
-                x = _join(_repeated(part(x, axis, 0, 1), axis, before), x,
-                          _repeated(part(x, axis, n - 1, n), axis, after), axis)
+                x = _join(
+                    _repeated(part(x, axis, 0, 1), axis, before),
+                    x,
+                    _repeated(part(x, axis, n - 1, n), axis, after),
+                    axis,
+                )
                 break
             b, a = min(before, n - skip), min(after, n - skip)
             head = 2 * part(x, axis, 0, 1) - np.flip(part(x, axis, skip, skip + b), axis)

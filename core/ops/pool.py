@@ -109,6 +109,7 @@ def _window_spread(y, *, shape, window, stride, padding):
 
 # -- formulas of single elements ---------------------------------------------------------------------------------------
 
+
 def _elements(b, place, load, shape, **params):
     """(number, value, inside) of each element of the window at `place`."""
     for tap, at, inside in elements(b, place, shape, **params):
@@ -172,8 +173,10 @@ def _spread_pull(b, place, loads, in_specs, out_spec, **params):
 
 
 def _params():
-    return [{"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))},
-            {"window": (3, 2), "stride": (1, 2), "padding": ((1, 1), (0, 1))}]
+    return [
+        {"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))},
+        {"window": (3, 2), "stride": (1, 2), "padding": ((1, 1), (0, 1))},
+    ]
 
 
 def _data(rng):
@@ -201,22 +204,53 @@ def _taps_count(in_specs, out_specs, *, window, **params):
 
 
 _spread_spec = lambda y, *rest, shape, **params: Spec(shape, y.dtype)
-window_max_p = Primitive("window_max", _window_max, _pooled_spec, kind="pull", pull=_max_pull, flops=_taps_count,
-                         samples=_data_samples)
-window_argmax_p = Primitive("window_argmax", _window_argmax,
-                            lambda x, **p: Spec(_pooled_spec(x, **p).shape, _index_dtype(p["window"])), kind="pull",
-                            pull=_argmax_pull, flops=_taps_count, differentiable=False, samples=_data_samples)
-window_pick_p = Primitive("window_pick", _window_pick, lambda x, index, **p: Spec(index.shape, x.dtype), kind="pull",
-                          pull=_pick_pull, flops=_taps_count, samples=_picked_samples)
-window_place_p = Primitive("window_place", _window_place, _spread_spec, kind="pull", pull=_spread_pull,
-                           flops=_taps_count, samples=_placed_samples)
-window_sum_p = Primitive("window_sum", _window_sum, _pooled_spec, kind="pull", pull=_sum_pull, flops=_taps_count,
-                         samples=_data_samples)
-window_spread_p = Primitive("window_spread", _window_spread, _spread_spec, kind="pull", pull=_spread_pull,
-                            flops=_taps_count, samples=lambda rng: [((y,), p) for (y, _), p in _placed_samples(rng)])
+window_max_p = Primitive(
+    "window_max", _window_max, _pooled_spec, kind="pull", pull=_max_pull, flops=_taps_count, samples=_data_samples
+)
+window_argmax_p = Primitive(
+    "window_argmax",
+    _window_argmax,
+    lambda x, **p: Spec(_pooled_spec(x, **p).shape, _index_dtype(p["window"])),
+    kind="pull",
+    pull=_argmax_pull,
+    flops=_taps_count,
+    differentiable=False,
+    samples=_data_samples,
+)
+window_pick_p = Primitive(
+    "window_pick",
+    _window_pick,
+    lambda x, index, **p: Spec(index.shape, x.dtype),
+    kind="pull",
+    pull=_pick_pull,
+    flops=_taps_count,
+    samples=_picked_samples,
+)
+window_place_p = Primitive(
+    "window_place",
+    _window_place,
+    _spread_spec,
+    kind="pull",
+    pull=_spread_pull,
+    flops=_taps_count,
+    samples=_placed_samples,
+)
+window_sum_p = Primitive(
+    "window_sum", _window_sum, _pooled_spec, kind="pull", pull=_sum_pull, flops=_taps_count, samples=_data_samples
+)
+window_spread_p = Primitive(
+    "window_spread",
+    _window_spread,
+    _spread_spec,
+    kind="pull",
+    pull=_spread_pull,
+    flops=_taps_count,
+    samples=lambda rng: [((y,), p) for (y, _), p in _placed_samples(rng)],
+)
 
-window_max_p.defvjp(lambda ct, out, x, **p: bind(window_place_p, ct, bind(window_argmax_p, x, **p), shape=np.shape(x),
-                                                 **p))
+window_max_p.defvjp(
+    lambda ct, out, x, **p: bind(window_place_p, ct, bind(window_argmax_p, x, **p), shape=np.shape(x), **p)
+)
 window_max_p.defjvp(lambda t, out, x, **p: bind(window_pick_p, t, bind(window_argmax_p, x, **p), **p))
 window_pick_p.defvjp(lambda ct, out, x, index, **p: bind(window_place_p, ct, index, shape=np.shape(x), **p), None)
 window_pick_p.defjvp("same", None)

@@ -48,8 +48,9 @@ def normal_axes(axis, rank):
 # -- primitives --------------------------------------------------------------------------------------------------------
 
 
-def _reduction(name: str, ufunc: np.ufunc, dtype_of: Callable = lambda x, dtype: dtype or x, differentiable=True,
-               empty=True) -> Primitive:
+def _reduction(
+    name: str, ufunc: np.ufunc, dtype_of: Callable = lambda x, dtype: dtype or x, differentiable=True, empty=True
+) -> Primitive:
     """A primitive that reduces over `axes` with a ufunc; `dtype` may be given for sum and prod."""
 
     def impl(x, *, axes, dtype=None):
@@ -130,8 +131,9 @@ def _other_factors(out, x, axes):
         return expanded(out, np.shape(x), axes) / x
     rest = [i for i in range(np.ndim(x)) if i not in axes]
     order = (*rest, *axes)
-    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest],
-                                               math.prod(np.shape(x)[i] for i in axes)))
+    flat = np.reshape(
+        np.transpose(x, order), (*[np.shape(x)[i] for i in rest], math.prod(np.shape(x)[i] for i in axes))
+    )
     found = others(flat)[..., : np.shape(flat)[-1]] if 0 not in np.shape(flat) else flat
     return np.transpose(np.reshape(found, tuple(np.shape(x)[i] for i in order)), np.argsort(order).tolist())
 
@@ -152,8 +154,14 @@ def _arg(name, function):
             raise ValueError(f"attempt to get {name} of an empty sequence")
         return Spec(reduced(x.shape, (axis,)), np.dtype(np.intp))
 
-    p = Primitive(name, lambda x, *, axis: function(x, axis), spec, kind="reduce", differentiable=False,
-                  samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": a}) for a in (0, 1)])
+    p = Primitive(
+        name,
+        lambda x, *, axis: function(x, axis),
+        spec,
+        kind="reduce",
+        differentiable=False,
+        samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": a}) for a in (0, 1)],
+    )
 
     @p.defbatch
     def _(args, axes, size, *, axis):
@@ -250,8 +258,12 @@ def _extreme(p, combine, names):
         shape = np.shape(a)
         axes = normal_axes(axis, len(shape))
         if initial is not None and builtins.any(shape[i] == 0 for i in axes):
-            y = combine(initial, np.full(reduced(shape, axes), initial, np.result_type(a))
-                        if not isinstance(initial, Tensor) else initial)
+            y = combine(
+                initial,
+                np.full(reduced(shape, axes), initial, np.result_type(a))
+                if not isinstance(initial, Tensor)
+                else initial,
+            )
             return _kept(np.broadcast_to(y, reduced(shape, axes)), shape, axes, keepdims)
         y = _kept(bind(p, a, axes=axes), shape, axes, keepdims)
         return y if initial is None else combine(y, initial)
@@ -309,8 +321,9 @@ def _divided(total, n):
     """``total / n`` in the dtype of `total`, as NumPy's means."""
     if isinstance(n, (int, float)) and kind_of(np.result_type(total)) in "fc":
         return total / n
-    return (total / (n if isinstance(n,
-                                     (int, float)) else np.reshape(n, np.shape(total)))).astype(np.result_type(total))
+    return (total / (n if isinstance(n, (int, float)) else np.reshape(n, np.shape(total)))).astype(
+        np.result_type(total)
+    )
 
 
 @implements(np.var, method="var")
@@ -337,10 +350,16 @@ def _root_slope(out, s):
     return np.where(zero, 0, 0.5 / np.where(zero, 1, out))
 
 
-norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt",
-                        domain=((0.3, 3.0),), after=remember,
-                        doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of "
-                            "least length.")
+norm_root = elementwise(
+    "norm_root",
+    impl=np.sqrt,
+    loop=ufunc_loop(np.sqrt),
+    d=(_root_slope,),
+    emit="sqrt",
+    domain=((0.3, 3.0),),
+    after=remember,
+    doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of least length.",
+)
 
 
 @implements(np.std, method="std")
@@ -453,6 +472,12 @@ def _as_method(ufunc, f):
         return f(array, axis=axis, out=None if out == (None,) else out, keepdims=keepdims, **kwargs)
 
 
-for _ufunc, _f in ((np.add, sum), (np.multiply, prod), (np.maximum, max), (np.minimum, min), (np.logical_or, any),
-                   (np.logical_and, all)):
+for _ufunc, _f in (
+    (np.add, sum),
+    (np.multiply, prod),
+    (np.maximum, max),
+    (np.minimum, min),
+    (np.logical_or, any),
+    (np.logical_and, all),
+):
     _as_method(_ufunc, _f)

@@ -42,9 +42,9 @@ def round(a, decimals=0, out=None):
         return (np.rint(a / unit) * unit).astype(dtype)
     if decimals == 0:
         return np.rint(a)
-    return np.rint(a * 10.0**decimals) / 10.0**decimals if decimals > 0 else np.rint(
-        a / 10.0**-decimals
-    ) * 10.0**-decimals
+    return (
+        np.rint(a * 10.0**decimals) / 10.0**decimals if decimals > 0 else np.rint(a / 10.0**-decimals) * 10.0**-decimals
+    )
 
 
 # -- signs -------------------------------------------------------------------------------------------------------------
@@ -57,8 +57,9 @@ def _direction(out, x):
     return np.conjugate(x) / np.where(np.equal(out, 0), 1, out)
 
 
-absolute = elementwise("absolute", np.absolute, d=(_direction,), emit="abs", domain=(ANY,), operators=("__abs__",),
-                       after=remember)
+absolute = elementwise(
+    "absolute", np.absolute, d=(_direction,), emit="abs", domain=(ANY,), operators=("__abs__",), after=remember
+)
 fabs = elementwise("fabs", np.fabs, d=(lambda out, x: np.sign(x),), emit="fabs", domain=(ANY,), after=remember)
 _real_sign = elementwise("sign", impl=np.sign, loop=ufunc_loop(np.sign), emit="sign", domain=(ANY,))
 
@@ -72,20 +73,33 @@ def sign(x):
     size, parts = np.abs(x), (np.real(x), np.imag(x))
     none, infinite = np.equal(size, 0), [np.isinf(p) for p in parts]
     below = np.where(infinite[0] & infinite[1], np.nan, np.where(none | infinite[0] | infinite[1], 1, size))
-    above = [np.where(i, np.copysign(1, p), np.where(j | none, 0, p)) for p, i,
-             j in zip(parts, infinite, infinite[::-1], strict=True)]
+    above = [
+        np.where(i, np.copysign(1, p), np.where(j | none, 0, p))
+        for p, i, j in zip(parts, infinite, infinite[::-1], strict=True)
+    ]
     return join_parts(*[(a / below).astype(p.dtype) for a, p in zip(above, parts, strict=True)])
 
 
-copysign = elementwise("copysign", np.copysign, d=(lambda out, x, y: np.copysign(1.0, x) * np.copysign(1.0, y), None),
-                       emit="copysign",
-                       domain=(ANY, ANY))
-heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda out, x, y: np.where(np.equal(x, 0), 1.0, 0.0)),
-                        domain=(ANY, ANY),
-                        emit=lambda b, x, y: b.select(b.cmp(">", x, b.const_like(0, x)), b.const_like(1, x),
-                                                      b.select(b.cmp("==", x, b.const_like(0, x)), y,
-                                                               b.select(b.cmp("<", x, b.const_like(0, x)),
-                                                                        b.const_like(0, x), x))))
+copysign = elementwise(
+    "copysign",
+    np.copysign,
+    d=(lambda out, x, y: np.copysign(1.0, x) * np.copysign(1.0, y), None),
+    emit="copysign",
+    domain=(ANY, ANY),
+)
+heaviside = elementwise(
+    "heaviside",
+    np.heaviside,
+    d=(None, lambda out, x, y: np.where(np.equal(x, 0), 1.0, 0.0)),
+    domain=(ANY, ANY),
+    emit=lambda b, x, y: b.select(
+        b.cmp(">", x, b.const_like(0, x)),
+        b.const_like(1, x),
+        b.select(
+            b.cmp("==", x, b.const_like(0, x)), y, b.select(b.cmp("<", x, b.const_like(0, x)), b.const_like(0, x), x)
+        ),
+    ),
+)
 signbit = elementwise("signbit", np.signbit, emit="signbit", domain=(ANY,))
 
 # -- NaN and infinity --------------------------------------------------------------------------------------------------
@@ -134,9 +148,13 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 nextafter = elementwise("nextafter", np.nextafter, d=(ONE, None), emit="nextafter", domain=(ANY, ANY))
 spacing = elementwise("spacing", np.spacing, emit="spacing", domain=(ANY,))
 ldexp = elementwise("ldexp", np.ldexp, d=(lambda out, x, n: np.ldexp(1.0, n), None), emit="ldexp")
-_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1],
-                        loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)),
-                        emit="frexp_exponent", domain=((0.3, 9.0),))
+_exponent = elementwise(
+    "frexp_exponent",
+    impl=lambda x: np.frexp(x)[1],
+    loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)),
+    emit="frexp_exponent",
+    domain=((0.3, 9.0),),
+)
 
 
 @implements(np.frexp)
@@ -159,10 +177,12 @@ def modf(x):
 
 # -- integers ----------------------------------------------------------------------------------------------------------
 
-left_shift = elementwise("left_shift", np.left_shift, emit="shift_left",
-                         operators=("__lshift__", "__rlshift__", "__ilshift__"))
-right_shift = elementwise("right_shift", np.right_shift, emit="shift_right",
-                          operators=("__rshift__", "__rrshift__", "__irshift__"))
+left_shift = elementwise(
+    "left_shift", np.left_shift, emit="shift_left", operators=("__lshift__", "__rlshift__", "__ilshift__")
+)
+right_shift = elementwise(
+    "right_shift", np.right_shift, emit="shift_right", operators=("__rshift__", "__rrshift__", "__irshift__")
+)
 gcd = elementwise("gcd", np.gcd, emit="gcd", flops=40)
 lcm = elementwise("lcm", np.lcm, emit="lcm", flops=40)
 bitwise_count = elementwise("bitwise_count", np.bitwise_count, emit="bitwise_count")

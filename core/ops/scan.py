@@ -26,10 +26,16 @@ def _scan_primitive(name, ufunc, differentiable=True):
             return np.flip(ufunc.accumulate(np.flip(x, axis), axis, x.dtype), axis)
         return ufunc.accumulate(x, axis, x.dtype)
 
-    p = Primitive(name, impl, lambda x, *, axis, reverse: Spec(x.shape, x.dtype), kind="scan",
-                  differentiable=differentiable,
-                  samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": a, "reverse": r}) for a in (0, 1)
-                                       for r in (False, True)])
+    p = Primitive(
+        name,
+        impl,
+        lambda x, *, axis, reverse: Spec(x.shape, x.dtype),
+        kind="scan",
+        differentiable=differentiable,
+        samples=lambda rng: [
+            ((rng.normal(size=(3, 4)),), {"axis": a, "reverse": r}) for a in (0, 1) for r in (False, True)
+        ],
+    )
 
     @p.defbatch
     def _(args, axes, size, *, axis, reverse):
@@ -59,11 +65,18 @@ def _recurrence(a, b, *, axis, reverse):
     return np.moveaxis(out, 0, axis)
 
 
-recurrence_p = Primitive("recurrence", _recurrence, lambda a, b, *, axis, reverse: Spec(b.shape, b.dtype), kind="scan",
-                         flops=2,
-                         samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(3, 4))),
-                                               {"axis": a, "reverse": r})
-                                              for a in (0, 1) for r in (False, True)])
+recurrence_p = Primitive(
+    "recurrence",
+    _recurrence,
+    lambda a, b, *, axis, reverse: Spec(b.shape, b.dtype),
+    kind="scan",
+    flops=2,
+    samples=lambda rng: [
+        ((rng.normal(size=(3, 4)), rng.normal(size=(3, 4))), {"axis": a, "reverse": r})
+        for a in (0, 1)
+        for r in (False, True)
+    ],
+)
 recurrence_p.__doc__ = """s[i] = a[i] s[i-1] + b[i] along `axis`, with s[0] = b[0].
 
 With `reverse`, the recurrence s[i] = a[i] s[i+1] + b[i] runs from the end. Its derivatives are
@@ -127,8 +140,9 @@ def _(ct, out, x, *, axis, reverse):
         return ct
     if not isinstance(x, Tensor) and not isinstance(out, Tensor) and np.all(out != 0) and np.all(np.isfinite(out)):
         return bind(cumsum_p, ct * out, axis=axis, reverse=not reverse) / x
-    return _before(out, axis, reverse) * bind(recurrence_p, _shifted(x, axis, 1 if reverse else -1), ct, axis=axis,
-                                              reverse=not reverse)
+    return _before(out, axis, reverse) * bind(
+        recurrence_p, _shifted(x, axis, 1 if reverse else -1), ct, axis=axis, reverse=not reverse
+    )
 
 
 # -- running extremes --------------------------------------------------------------------------------------------------
@@ -158,15 +172,19 @@ def _extreme(name, ufunc):
 
     @p.defjvp
     def _(t, out, x, *, axis, reverse):
-        return _along(t, axis, _holder(out, x, axis, reverse),
-                      lambda indices, known: bind(gather_p, t, *indices, in_range=known))
+        return _along(
+            t, axis, _holder(out, x, axis, reverse), lambda indices, known: bind(gather_p, t, *indices, in_range=known)
+        )
 
     @p.defvjp
     def _(ct, out, x, *, axis, reverse):
         zero = np.zeros(np.shape(x), spec_of(ct).dtype)
-        return _along(ct, axis, _holder(out, x, axis, reverse),
-                      lambda indices, known: bind(scatter_p, zero, ct, *indices, mode="add", unique=False,
-                                                  in_range=known))
+        return _along(
+            ct,
+            axis,
+            _holder(out, x, axis, reverse),
+            lambda indices, known: bind(scatter_p, zero, ct, *indices, mode="add", unique=False, in_range=known),
+        )
 
     return p
 
@@ -204,8 +222,12 @@ def _accumulate(ufunc, p, widens):
     implements((ufunc, "accumulate"))(lambda array, axis=0, dtype=None, out=None: f(array, axis, dtype, out))
 
 
-for _ufunc, _p, _widens in ((np.add, cumsum_p, True), (np.multiply, cumprod_p, True), (np.maximum, cummax_p, False),
-                            (np.minimum, cummin_p, False)):
+for _ufunc, _p, _widens in (
+    (np.add, cumsum_p, True),
+    (np.multiply, cumprod_p, True),
+    (np.maximum, cummax_p, False),
+    (np.minimum, cummin_p, False),
+):
     _accumulate(_ufunc, _p, _widens)
 
 
@@ -234,8 +256,9 @@ cumulative_prod = _cumulative_array_api("cumulative_prod", cumprod, 1)
 
 
 def _nan_cumulative(name, f, fill):
-    function = lambda a, axis=None, dtype=None, out=None: f(np.where(np.isnan(a), np.result_type(a).type(fill), a),
-                                                            axis, dtype, out)
+    function = lambda a, axis=None, dtype=None, out=None: f(
+        np.where(np.isnan(a), np.result_type(a).type(fill), a), axis, dtype, out
+    )
     return implements(getattr(np, name))(named(function, name))
 
 
@@ -279,4 +302,3 @@ def ediff1d(ary, to_end=None, to_begin=None):
     first, last = ([] if x is None else [np.ravel(as_value(x)).astype(steps.dtype)] for x in (to_begin, to_end))
     parts = [*first, steps, *last]
     return np.concatenate(parts) if len(parts) > 1 else steps
-

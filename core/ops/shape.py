@@ -19,9 +19,14 @@ __all__ = ["broadcast_p", "normal_axis", "open_grid", "part", "reshape_p", "sum_
 
 # -- reshape ----------------------------------------------------------------------------------------------------------
 
-reshape_p = Primitive("reshape", lambda x, *, shape: np.reshape(x, shape), lambda x, *, shape: Spec(shape, x.dtype),
-                      kind="reshape",
-                      flops=0, samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"shape": (6, 4)})])
+reshape_p = Primitive(
+    "reshape",
+    lambda x, *, shape: np.reshape(x, shape),
+    lambda x, *, shape: Spec(shape, x.dtype),
+    kind="reshape",
+    flops=0,
+    samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"shape": (6, 4)})],
+)
 reshape_p.defvjp(lambda ct, out, x, *, shape: np.reshape(ct, np.shape(x)))
 reshape_p.defjvp("same")
 reshape_p.defview(lambda x, new, *, shape: bind(reshape_p, new, shape=np.shape(x)), may_copy=True)
@@ -55,8 +60,10 @@ def _memory(x, where):
     """An ndarray with the strides of `x`, on which the order of elements depends."""
     twin = memory_twin(x) if isinstance(x, Tensor) else x
     if twin is None:
-        raise TracerError(f"{where}: order='A' and order='K' depend on the order of elements in memory, which a traced "
-                          f"array does not know (use order='C' or 'F')")
+        raise TracerError(
+            f"{where}: order='A' and order='K' depend on the order of elements in memory, which a traced "
+            f"array does not know (use order='C' or 'F')"
+        )
     return twin
 
 
@@ -131,15 +138,21 @@ def open_grid(shape):
 
 # -- broadcast_to -----------------------------------------------------------------------------------------------------
 
+
 def _broadcast_pull(b, index, loads, in_specs, out_spec, *, shape):
     own = in_specs[0].shape
-    return loads[0]([b.index(0) if n == 1 else i for i, n in zip(index[len(index) - len(own):], own, strict=True)])
+    return loads[0]([b.index(0) if n == 1 else i for i, n in zip(index[len(index) - len(own) :], own, strict=True)])
 
 
-broadcast_p = Primitive("broadcast_to", lambda x, *, shape: np.broadcast_to(x, shape),
-                        lambda x, *, shape: Spec(shape, x.dtype),
-                        kind="pull", pull=_broadcast_pull, flops=0,
-                        samples=lambda rng: [((rng.normal(size=(3, 1)),), {"shape": (2, 3, 4)})])
+broadcast_p = Primitive(
+    "broadcast_to",
+    lambda x, *, shape: np.broadcast_to(x, shape),
+    lambda x, *, shape: Spec(shape, x.dtype),
+    kind="pull",
+    pull=_broadcast_pull,
+    flops=0,
+    samples=lambda rng: [((rng.normal(size=(3, 1)),), {"shape": (2, 3, 4)})],
+)
 broadcast_p.defvjp(lambda ct, out, x, *, shape: sum_to(ct, np.shape(x)))
 broadcast_p.defjvp("same")
 broadcast_p.defview()  # read-only
@@ -176,12 +189,14 @@ def sum_to(x, shape):
     return np.reshape(x, shape) if np.shape(x) != shape else x
 
 
-implements(method="transpose", view=True)(lambda x, *axes: np.transpose(x,
-                                                             axes[0] if len(axes) == 1 and not isinstance(axes[0], int)
-                                                             else axes or None))
+implements(method="transpose", view=True)(
+    lambda x, *axes: np.transpose(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+)
 implements(method="reshape", view=True)(
-    lambda x, *shape, order="C", copy=None: np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order,
-                                                       copy=copy))
+    lambda x, *shape, order="C", copy=None: np.reshape(
+        x, shape[0] if len(shape) == 1 else shape, order=order, copy=copy
+    )
+)
 implements(prop="T")(lambda x: np.transpose(x))
 
 
@@ -257,8 +272,11 @@ implements(method="flatten")(ravel)
 def squeeze(a, axis=None):
     """``numpy.squeeze``."""
     shape = np.shape(a)
-    axes = [i for i,
-            n in enumerate(shape) if n == 1] if axis is None else [normal_axis(i, len(shape)) for i in _listed(axis)]
+    axes = (
+        [i for i, n in enumerate(shape) if n == 1]
+        if axis is None
+        else [normal_axis(i, len(shape)) for i in _listed(axis)]
+    )
     if any(shape[i] != 1 for i in axes):
         raise ValueError(
             f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}"

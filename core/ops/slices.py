@@ -27,8 +27,9 @@ __all__ = ["pad_p", "slice_p", "slice_update_p"]
 
 
 def _pad_shape(shape, low, high, interior):
-    return tuple(max(0, lo + hi + n + max(0, n - 1) * gap)
-                 for n, lo, hi, gap in zip(shape, low, high, interior, strict=True))
+    return tuple(
+        max(0, lo + hi + n + max(0, n - 1) * gap) for n, lo, hi, gap in zip(shape, low, high, interior, strict=True)
+    )
 
 
 def _pad(x, *, low, high, interior):
@@ -68,12 +69,23 @@ def _pad_pull(b, place, loads, in_specs, out_spec, *, low, high, interior):
     return value if inside is None else b.select(inside, value, b.const_like(0, value))
 
 
-pad_p = Primitive("pad", _pad, lambda x, **params: Spec(_pad_shape(x.shape, **params), x.dtype), kind="pull",
-                  pull=_pad_pull, flops=0,
-                  samples=lambda rng: [((rng.normal(size=(3, 4)),), {"low": lo, "high": hi, "interior": gap})
-                                       for lo, hi, gap in (
-                      ((1, 0), (2, 3), (0, 0)), ((0, 2), (0, 0), (1, 2)), ((-1, -2), (0, -1), (0, 0)),
-                      ((-2, 1), (1, -3), (1, 2)))])
+pad_p = Primitive(
+    "pad",
+    _pad,
+    lambda x, **params: Spec(_pad_shape(x.shape, **params), x.dtype),
+    kind="pull",
+    pull=_pad_pull,
+    flops=0,
+    samples=lambda rng: [
+        ((rng.normal(size=(3, 4)),), {"low": lo, "high": hi, "interior": gap})
+        for lo, hi, gap in (
+            ((1, 0), (2, 3), (0, 0)),
+            ((0, 2), (0, 0), (1, 2)),
+            ((-1, -2), (0, -1), (0, 0)),
+            ((-2, 1), (1, -3), (1, 2)),
+        )
+    ],
+)
 pad_p.defjvp("same")
 
 
@@ -132,10 +144,15 @@ def _slice_samples(rng):
     return [((x,), {"index": index}) for index in indices]
 
 
-slice_p = Primitive("slice", lambda x, *, index: x[as_slices(index)],
-                    lambda x, *, index: Spec(_slice_shape(index), x.dtype),
-                    kind="pull", flops=0, samples=_slice_samples,
-                    pull=lambda b, place, loads, in_specs, out_spec, *, index: loads[0](_source_index(b, place, index)))
+slice_p = Primitive(
+    "slice",
+    lambda x, *, index: x[as_slices(index)],
+    lambda x, *, index: Spec(_slice_shape(index), x.dtype),
+    kind="pull",
+    flops=0,
+    samples=_slice_samples,
+    pull=lambda b, place, loads, in_specs, out_spec, *, index: loads[0](_source_index(b, place, index)),
+)
 slice_p.defjvp("same")
 slice_p.defview(lambda x, new, *, index: bind(slice_update_p, x, new, index=index, mode="set"))
 
@@ -144,9 +161,13 @@ def _slice_vjp(ct, out, x, *, index):
     shape = np.shape(x)
     if isinstance(ct, Tensor) and 4 * math.prod(np.shape(ct)) >= math.prod(shape):
         return _embed(ct, shape, index)  # large parts fuse better as padding
-    return Sparse(shape, spec_of(x).dtype, (ct,),
-                  lambda dense, ct: bind(slice_update_p, dense, ct, index=index, mode="add"),
-                  lambda array, ct: _add_slice(array, ct, as_slices(index)))
+    return Sparse(
+        shape,
+        spec_of(x).dtype,
+        (ct,),
+        lambda dense, ct: bind(slice_update_p, dense, ct, index=index, mode="add"),
+        lambda array, ct: _add_slice(array, ct, as_slices(index)),
+    )
 
 
 def _add_slice(array, ct, slices):
@@ -160,11 +181,13 @@ def _embed(ct, shape, index):
     ct = np.reshape(ct, tuple(1 if type(e) is int else e[2] for e in index))
     entries = [(e, 1, 1) if type(e) is int else e for e in index]
     if any(step < 0 for _, step, _ in entries):
-        ct = bind(slice_p, ct,
-                  index=tuple((size - 1, -1, size) if step < 0 else (0, 1, size) for _, step, size in entries))
+        ct = bind(
+            slice_p, ct, index=tuple((size - 1, -1, size) if step < 0 else (0, 1, size) for _, step, size in entries)
+        )
     low = tuple(start if step > 0 else start + step * (size - 1) for start, step, size in entries)
-    high = tuple(n - 1 - lo - abs(step) * (size - 1)
-                 for n, lo, (_, step, size) in zip(shape, low, entries, strict=True))
+    high = tuple(
+        n - 1 - lo - abs(step) * (size - 1) for n, lo, (_, step, size) in zip(shape, low, entries, strict=True)
+    )
     return bind(pad_p, ct, low=low, high=high, interior=tuple(abs(step) - 1 for _, step, _ in entries))
 
 
@@ -225,12 +248,19 @@ def _slice_update_samples(rng):
 
 
 slice_update_p: Primitive = Primitive(
-    "slice_update", _slice_update, lambda x, u, *, index, mode: Spec(x.shape, x.dtype), kind="update",
-    pull=_slice_update_pull, flops=0, samples=_slice_update_samples)
+    "slice_update",
+    _slice_update,
+    lambda x, u, *, index, mode: Spec(x.shape, x.dtype),
+    kind="update",
+    pull=_slice_update_pull,
+    flops=0,
+    samples=_slice_update_samples,
+)
 slice_update_p.__doc__ = "x with `u` (of the slice's shape, or a scalar) written or added at `index`."
 slice_update_p.defvjp(
-    lambda ct, out, x, u, *, index, mode: ct if mode == "add"
-    else bind(slice_update_p, ct, 0.0, index=index, mode="set"),
+    lambda ct, out, x, u, *, index, mode: (
+        ct if mode == "add" else bind(slice_update_p, ct, 0.0, index=index, mode="set")
+    ),
     lambda ct, out, x, u, *, index, mode: sum_to(bind(slice_p, ct, index=index), np.shape(u)),
 )
 

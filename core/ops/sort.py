@@ -29,13 +29,18 @@ def _sort(*keys):
     return (*[k[order] if order.ndim == 1 else np.take_along_axis(k, order, -1) for k in keys], order)
 
 
-sort_p = Primitive("sort", _sort,
-                   lambda *keys: (*[Spec(k.shape, k.dtype) for k in keys], Spec(keys[0].shape, np.dtype(np.intp))),
-                   multiple=True, kind="sort",
-                   flops=lambda in_specs, out_specs: in_specs[0].size * max(1, math.log2(in_specs[0].shape[-1] or 1)),
-                   samples=lambda rng: [((rng.normal(size=(3, 5)),), {}),
-                                        ((np.sort(rng.normal(size=(3, 5)), 0)[[0, 0, 2]], rng.normal(size=(3, 5))),
-                                         {})])
+sort_p = Primitive(
+    "sort",
+    _sort,
+    lambda *keys: (*[Spec(k.shape, k.dtype) for k in keys], Spec(keys[0].shape, np.dtype(np.intp))),
+    multiple=True,
+    kind="sort",
+    flops=lambda in_specs, out_specs: in_specs[0].size * max(1, math.log2(in_specs[0].shape[-1] or 1)),
+    samples=lambda rng: [
+        ((rng.normal(size=(3, 5)),), {}),
+        ((np.sort(rng.normal(size=(3, 5)), 0)[[0, 0, 2]], rng.normal(size=(3, 5))), {}),
+    ],
+)
 sort_p.__doc__ = (
     """All `keys` ordered by the first, ties by the second and so on, and the permutation, along the last axis."""
 )
@@ -52,10 +57,21 @@ def _(cts, out, args, needed):
     order = out[-1]
     shape = np.shape(order)
     grid = open_grid(shape)[:-1]
-    return [None if ct is None or not wanted else
-            bind(scatter_p, np.zeros(shape, spec_of(ct).dtype), ct, *grid, order, mode="set", unique=True,
-                 in_range=(True,) * len(shape))
-            for ct, wanted in zip(cts, needed, strict=False)]
+    return [
+        None
+        if ct is None or not wanted
+        else bind(
+            scatter_p,
+            np.zeros(shape, spec_of(ct).dtype),
+            ct,
+            *grid,
+            order,
+            mode="set",
+            unique=True,
+            in_range=(True,) * len(shape),
+        )
+        for ct, wanted in zip(cts, needed, strict=False)
+    ]
 
 
 @sort_p.defbatch
@@ -170,11 +186,18 @@ def _searchsorted_pull(b, index, loads, in_specs, out_spec, *, side):
     return b.min(place, b.index(n))
 
 
-searchsorted_p = Primitive("searchsorted", lambda a, v, *, side: np.searchsorted(a, v, side), _searchsorted_spec,
-                           differentiable=False,
-                           kind="pull", pull=_searchsorted_pull, flops=40,
-                           samples=lambda rng: [((np.sort(rng.normal(size=6)), rng.normal(size=(2, 3))), {"side": s})
-                                                for s in ("left", "right")])
+searchsorted_p = Primitive(
+    "searchsorted",
+    lambda a, v, *, side: np.searchsorted(a, v, side),
+    _searchsorted_spec,
+    differentiable=False,
+    kind="pull",
+    pull=_searchsorted_pull,
+    flops=40,
+    samples=lambda rng: [
+        ((np.sort(rng.normal(size=6)), rng.normal(size=(2, 3))), {"side": s}) for s in ("left", "right")
+    ],
+)
 searchsorted_p.__doc__ = "Positions of `v` in the sorted 1-d array `a`."
 
 
@@ -197,8 +220,9 @@ def searchsorted(a, v, side="left", sorter=None):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     a, v = as_value(a), as_value(v)
     if np.ndim(a) != 1:
-        raise ValueError("object too deep for desired array" if np.ndim(a)
-                         else "object of too small depth for desired array")
+        raise ValueError(
+            "object too deep for desired array" if np.ndim(a) else "object of too small depth for desired array"
+        )
     if sorter is not None:
         a = np.take(a, sorter)
     return bind(searchsorted_p, a, v, side=side)
@@ -271,8 +295,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     kind = np.dtype(np.intp) if weights is None else np.dtype(float)
     w = np.where(inside, kind.type(1) if weights is None else np.ravel(weights), kind.type(0)).astype(kind)
     known = not isinstance(place, Tensor)
-    counts = bind(scatter_p, np.zeros(n, kind), w, np.clip(place, 0, n - 1), mode="add", unique=False,
-                  in_range=(known,))
+    counts = bind(
+        scatter_p, np.zeros(n, kind), w, np.clip(place, 0, n - 1), mode="add", unique=False, in_range=(known,)
+    )
     if density:
         counts = counts / np.diff(bins) / np.sum(counts)
     return counts, bins

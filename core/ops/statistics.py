@@ -22,8 +22,14 @@ def _to_last(a, axis):
 
 
 # (alpha, beta) of Hyndman and Fan, The American Statistician 50 (1996) 361, in NumPy's names
-_CONTINUOUS = {"interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0), "linear": (1, 1),
-               "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
+_CONTINUOUS = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "linear": (1, 1),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 
 
 def _between(below, above, part):
@@ -114,8 +120,9 @@ def _nan_quantile(a, q, axis, keepdims):
     found = np.reshape(_between(below, above, part), (*np.shape(q), *np.shape(present)))
     if isinstance(q, (int, float)):
         found = found.astype(np.result_type(a))
-    return np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i,
-                                              n in enumerate(shape)])) if keepdims else found
+    return (
+        np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i, n in enumerate(shape)])) if keepdims else found
+    )
 
 
 @implements(np.nanquantile)
@@ -166,9 +173,13 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         total = np.sum(weights)
         x = x - np.average(x, axis=1, weights=weights, keepdims=True)
         left = x * weights
-        scale = total - ddof if aweights is None else total - ddof * np.sum(
-            weights * as_value(aweights)
-        ) / total if ddof else total
+        scale = (
+            total - ddof
+            if aweights is None
+            else total - ddof * np.sum(weights * as_value(aweights)) / total
+            if ddof
+            else total
+        )
     product = np.matmul(left, np.conjugate(np.transpose(x)))
     return np.squeeze(product / scale)
 

@@ -143,8 +143,14 @@ def _put_where(a, mask, values):
 def at(ufunc, a, indices, b=None):
     """``ufunc.at`` for add, subtract, multiply, maximum, minimum: in place, positions that repeat count each time."""
     _need_tensor(f"{ufunc.__name__}.at", a)
-    modes = {np.add: "add", np.subtract: "add", np.multiply: "multiply", np.divide: "multiply", np.maximum: "max",
-             np.minimum: "min"}
+    modes = {
+        np.add: "add",
+        np.subtract: "add",
+        np.multiply: "multiply",
+        np.divide: "multiply",
+        np.maximum: "max",
+        np.minimum: "min",
+    }
     if ufunc not in modes:
         raise TypeError(f"np.{ufunc.__name__}.at: not supported for traced values")
     b = np.negative(b) if ufunc is np.subtract else 1 / b if ufunc is np.divide else b
@@ -232,8 +238,11 @@ def extract(condition, arr):
 def flip(m, axis=None):
     """``numpy.flip``."""
     shape = np.shape(m)
-    axes = range(len(shape)) if axis is None else [normal_axis(a, len(shape))
-                                                   for a in ([axis] if np.ndim(axis) == 0 else axis)]
+    axes = (
+        range(len(shape))
+        if axis is None
+        else [normal_axis(a, len(shape)) for a in ([axis] if np.ndim(axis) == 0 else axis)]
+    )
     index = tuple((n - 1, -1, n) if a in axes and n else (0, 1, n) for a, n in enumerate(shape))
     return view(slice_p, as_value(m), index=index)
 
@@ -298,8 +307,9 @@ def tile(A, reps):
     reps = (1,) * (len(shape) - len(reps)) + reps
     split = tuple(m for n in shape for m in (1, n))
     target = tuple(m for r, n in zip(reps, shape, strict=True) for m in (r, n))
-    return np.reshape(np.broadcast_to(np.reshape(A, split), target),
-                      tuple(r * n for r, n in zip(reps, shape, strict=True)))
+    return np.reshape(
+        np.broadcast_to(np.reshape(A, split), target), tuple(r * n for r, n in zip(reps, shape, strict=True))
+    )
 
 
 @implements(np.repeat)
@@ -309,8 +319,9 @@ def repeat(a, repeats, axis=None):
     if axis is None or not np.ndim(a):
         a, axis = np.ravel(a), axis or 0
     axis = normal_axis(axis, np.ndim(a))
-    counts = _concrete("repeat", repeats,
-                       "the numbers of repeats must be static: np.take with traced positions may serve")
+    counts = _concrete(
+        "repeat", repeats, "the numbers of repeats must be static: np.take with traced positions may serve"
+    )
     shape = np.shape(a)
     if counts.size == 1:
         r = operator.index(counts.reshape(())[()])
@@ -354,8 +365,9 @@ _NEIGHBORS = "sort, and compare neighbors"
 
 
 @implements(np.unique)
-def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True,
-           sorted=True):
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
+):
     """``numpy.unique``, sorted; of a value with a derivative, the first of equal ones has it."""
     found = np.unique(_value("unique", ar, _NEIGHBORS), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     values = np.take(np.ravel(ar) if axis is None else ar, found[1], axis=axis or 0)
@@ -394,13 +406,13 @@ def trim_zeros(filt, trim="fb"):
     return filt[kept[0] if "f" in trim.lower() else 0 : kept[-1] + 1 if "b" in trim.lower() else None]
 
 
-
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """``numpy.ravel_multi_index`` for indices within their bounds."""
     out = 0
-    for i, n in zip(multi_index, dims,
-                    strict=True) if order == "C" else zip(multi_index[::-1], dims[::-1], strict=True):
+    for i, n in (
+        zip(multi_index, dims, strict=True) if order == "C" else zip(multi_index[::-1], dims[::-1], strict=True)
+    ):
         out = out * n + (np.clip(i, 0, n - 1) if mode == "clip" else np.remainder(i, n) if mode == "wrap" else i)
     return out
 

@@ -24,12 +24,15 @@ exp = elementwise("exp", np.exp, d=(lambda out, x: out,), emit="exp", domain=(AN
 exp2 = elementwise("exp2", np.exp2, d=(lambda out, x: out * math.log(2),), emit="exp2", domain=(ANY,), flops=15)
 expm1 = elementwise("expm1", np.expm1, d=(lambda out, x: np.exp(x),), emit="expm1", domain=(ANY,), flops=20)
 log = elementwise("log", np.log, d=(lambda out, x: np.divide(1, x),), emit="log", domain=(POSITIVE,), flops=20)
-log2 = elementwise("log2", np.log2, d=(lambda out, x: np.divide(1 / math.log(2), x),), emit="log2", domain=(POSITIVE,),
-                   flops=20)
-log10 = elementwise("log10", np.log10, d=(lambda out, x: np.divide(1 / math.log(10), x),), emit="log10",
-                    domain=(POSITIVE,), flops=20)
-log1p = elementwise("log1p", np.log1p, d=(lambda out, x: np.divide(1, 1 + x),), emit="log1p", domain=(POSITIVE,),
-                    flops=20)
+log2 = elementwise(
+    "log2", np.log2, d=(lambda out, x: np.divide(1 / math.log(2), x),), emit="log2", domain=(POSITIVE,), flops=20
+)
+log10 = elementwise(
+    "log10", np.log10, d=(lambda out, x: np.divide(1 / math.log(10), x),), emit="log10", domain=(POSITIVE,), flops=20
+)
+log1p = elementwise(
+    "log1p", np.log1p, d=(lambda out, x: np.divide(1, 1 + x),), emit="log1p", domain=(POSITIVE,), flops=20
+)
 
 
 def _share(out, x, y):
@@ -38,13 +41,25 @@ def _share(out, x, y):
     return np.where(np.equal(out, -math.inf), 0, np.where(np.equal(x, y) & np.isinf(out), 0.5, share))
 
 
-logaddexp = elementwise("logaddexp", np.logaddexp,
-                        d=(lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x)),
-                        emit="logaddexp", domain=(ANY, ANY), flops=40)
-logaddexp2 = elementwise("logaddexp2", np.logaddexp2,
-                         d=(lambda out, x, y: _share(*[a * math.log(2) for a in (out, x, y)]),
-                            lambda out, x, y: _share(*[a * math.log(2) for a in (out, y, x)])),
-                         emit="logaddexp2", domain=(ANY, ANY), flops=40)
+logaddexp = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    d=(lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x)),
+    emit="logaddexp",
+    domain=(ANY, ANY),
+    flops=40,
+)
+logaddexp2 = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    d=(
+        lambda out, x, y: _share(*[a * math.log(2) for a in (out, x, y)]),
+        lambda out, x, y: _share(*[a * math.log(2) for a in (out, y, x)]),
+    ),
+    emit="logaddexp2",
+    domain=(ANY, ANY),
+    flops=40,
+)
 
 # -- roots -------------------------------------------------------------------------------------------------------------
 
@@ -57,42 +72,72 @@ def _nonzero(x):
 
 
 # at the origin, where the slope depends on the direction, it is taken as 0: its mean
-hypot = elementwise("hypot", np.hypot, d=(lambda out, x, y: x / _nonzero(out), lambda out, x, y: y / _nonzero(out)),
-                    emit="hypot",
-                    domain=(POSITIVE, POSITIVE), flops=8, after=remember)
+hypot = elementwise(
+    "hypot",
+    np.hypot,
+    d=(lambda out, x, y: x / _nonzero(out), lambda out, x, y: y / _nonzero(out)),
+    emit="hypot",
+    domain=(POSITIVE, POSITIVE),
+    flops=8,
+    after=remember,
+)
 
 # -- circles -----------------------------------------------------------------------------------------------------------
 
 sin = elementwise("sin", np.sin, d=(lambda out, x: np.cos(x),), emit="sin", domain=(ANY,), flops=15)
 cos = elementwise("cos", np.cos, d=(lambda out, x: -np.sin(x),), emit="cos", domain=(ANY,), flops=15)
 tan = elementwise("tan", np.tan, d=(lambda out, x: 1 + out * out,), emit="tan", domain=((-1.2, 1.2),), flops=25)
-arcsin = elementwise("arcsin", np.arcsin, d=(lambda out, x: 1 / np.sqrt(1 - x * x),), emit="asin", domain=(UNIT,),
-                     flops=25)
-arccos = elementwise("arccos", np.arccos, d=(lambda out, x: -1 / np.sqrt(1 - x * x),), emit="acos", domain=(UNIT,),
-                     flops=25)
+arcsin = elementwise(
+    "arcsin", np.arcsin, d=(lambda out, x: 1 / np.sqrt(1 - x * x),), emit="asin", domain=(UNIT,), flops=25
+)
+arccos = elementwise(
+    "arccos", np.arccos, d=(lambda out, x: -1 / np.sqrt(1 - x * x),), emit="acos", domain=(UNIT,), flops=25
+)
 arctan = elementwise("arctan", np.arctan, d=(lambda out, x: 1 / (1 + x * x),), emit="atan", domain=(ANY,), flops=25)
-arctan2 = elementwise("arctan2", np.arctan2,
-                      d=(lambda out, y, x: x / _nonzero(x * x + y * y), lambda out, y, x: y / -_nonzero(x * x + y * y)),
-                      emit="atan2", domain=(ANY, POSITIVE), flops=30)
-deg2rad = elementwise("deg2rad", np.deg2rad, d=(lambda out, x: math.pi / 180,),
-                      emit=lambda b, x: b.mul(x, b.const_like(math.pi / 180, x)),
-                      domain=(ANY,), also=(np.radians,))
-rad2deg = elementwise("rad2deg", np.rad2deg, d=(lambda out, x: 180 / math.pi,),
-                      emit=lambda b, x: b.mul(x, b.const_like(180 / math.pi, x)),
-                      domain=(ANY,), also=(np.degrees,))
+arctan2 = elementwise(
+    "arctan2",
+    np.arctan2,
+    d=(lambda out, y, x: x / _nonzero(x * x + y * y), lambda out, y, x: y / -_nonzero(x * x + y * y)),
+    emit="atan2",
+    domain=(ANY, POSITIVE),
+    flops=30,
+)
+deg2rad = elementwise(
+    "deg2rad",
+    np.deg2rad,
+    d=(lambda out, x: math.pi / 180,),
+    emit=lambda b, x: b.mul(x, b.const_like(math.pi / 180, x)),
+    domain=(ANY,),
+    also=(np.radians,),
+)
+rad2deg = elementwise(
+    "rad2deg",
+    np.rad2deg,
+    d=(lambda out, x: 180 / math.pi,),
+    emit=lambda b, x: b.mul(x, b.const_like(180 / math.pi, x)),
+    domain=(ANY,),
+    also=(np.degrees,),
+)
 
 # -- hyperbolas --------------------------------------------------------------------------------------------------------
 
 sinh = elementwise("sinh", np.sinh, d=(lambda out, x: np.cosh(x),), emit="sinh", domain=(ANY,), flops=20)
 cosh = elementwise("cosh", np.cosh, d=(lambda out, x: np.sinh(x),), emit="cosh", domain=(ANY,), flops=20)
 tanh = elementwise("tanh", np.tanh, d=(lambda out, x: 1 - out * out,), emit="tanh", domain=(ANY,), flops=20)
-arcsinh = elementwise("arcsinh", np.arcsinh, d=(lambda out, x: 1 / np.sqrt(x * x + 1),), emit="asinh", domain=(ANY,),
-                      flops=25)
-arccosh = elementwise("arccosh", np.arccosh, d=(lambda out, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),), emit="acosh",
-                      domain=(BEYOND_ONE,),
-                      flops=25)
-arctanh = elementwise("arctanh", np.arctanh, d=(lambda out, x: np.divide(1, 1 - x * x),), emit="atanh", domain=(UNIT,),
-                      flops=25)
+arcsinh = elementwise(
+    "arcsinh", np.arcsinh, d=(lambda out, x: 1 / np.sqrt(x * x + 1),), emit="asinh", domain=(ANY,), flops=25
+)
+arccosh = elementwise(
+    "arccosh",
+    np.arccosh,
+    d=(lambda out, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),),
+    emit="acosh",
+    domain=(BEYOND_ONE,),
+    flops=25,
+)
+arctanh = elementwise(
+    "arctanh", np.arctanh, d=(lambda out, x: np.divide(1, 1 - x * x),), emit="atanh", domain=(UNIT,), flops=25
+)
 
 
 @implements(np.sinc)

@@ -35,9 +35,16 @@ def row_number(b: Any, taps: list[Any], window: tuple[int, ...]) -> Any:
     return total
 
 
-def elements(b: Any, place: list[Any], shape: tuple[int, ...], *, window: tuple[int, ...], stride: tuple[int, ...],
-             padding: tuple[tuple[int, int], ...],
-             dilation: tuple[int, ...] | None = None) -> Iterator[tuple[list[Any], list[Any], Any]]:
+def elements(
+    b: Any,
+    place: list[Any],
+    shape: tuple[int, ...],
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...] | None = None,
+) -> Iterator[tuple[list[Any], list[Any], Any]]:
     """(position in the window, positions in the data, inside) of each element of the window at `place`.
 
     One outside the data is replaced by the nearest inside; without gaps, and with a padding smaller than the window,
@@ -45,8 +52,9 @@ def elements(b: Any, place: list[Any], shape: tuple[int, ...], *, window: tuple[
     """
     _check_length(window)
     axes = []
-    for i, n, k, s, d, (low, high) in zip(place[1:-1], shape[1:-1], window, stride, dilation or (1,) * len(window),
-                                          padding, strict=True):
+    for i, n, k, s, d, (low, high) in zip(
+        place[1:-1], shape[1:-1], window, stride, dilation or (1,) * len(window), padding, strict=True
+    ):
         first = b.sub(b.mul(i, b.index(s)), b.index(low))
         seen = []
         for t in range(k):
@@ -64,9 +72,16 @@ def elements(b: Any, place: list[Any], shape: tuple[int, ...], *, window: tuple[
         yield ([t for t, *_ in chosen], [at for _, at, _ in chosen], _all(b, [c for *_, cs in chosen for c in cs]))
 
 
-def seeing(b: Any, place: list[Any], outs: tuple[int, ...], *, window: tuple[int, ...], stride: tuple[int, ...],
-           padding: tuple[tuple[int, int], ...],
-           dilation: tuple[int, ...] | None = None) -> Iterator[tuple[list[Any], list[Any], Any]]:
+def seeing(
+    b: Any,
+    place: list[Any],
+    outs: tuple[int, ...],
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...] | None = None,
+) -> Iterator[tuple[list[Any], list[Any], Any]]:
     """(position in the window, window, inside) for each window of `outs` that may see the element `place`."""
     gaps = dilation or (1,) * len(window)
     _check_length([-(-k // s) if d == 1 else k for k, s, d in zip(window, stride, gaps, strict=True)])
@@ -82,9 +97,22 @@ def seeing(b: Any, place: list[Any], outs: tuple[int, ...], *, window: tuple[int
         else:
             for t in range(k):
                 from_first = b.sub(at, b.index(t * d))
-                found.append((b.index(t), b.floordiv(from_first, b.index(s)),
-                              [b.cmp("==", b.mod(from_first, b.index(s)), b.index(0))]))
-        axes.append([(t, b.max(b.min(q, b.index(n - 1)), b.index(0)),
-                      [*inside, b.cmp(">=", q, b.index(0)), b.cmp("<", q, b.index(n))]) for t, q, inside in found])
+                found.append(
+                    (
+                        b.index(t),
+                        b.floordiv(from_first, b.index(s)),
+                        [b.cmp("==", b.mod(from_first, b.index(s)), b.index(0))],
+                    )
+                )
+        axes.append(
+            [
+                (
+                    t,
+                    b.max(b.min(q, b.index(n - 1)), b.index(0)),
+                    [*inside, b.cmp(">=", q, b.index(0)), b.cmp("<", q, b.index(n))],
+                )
+                for t, q, inside in found
+            ]
+        )
     for chosen in itertools.product(*axes):
         yield ([t for t, *_ in chosen], [q for _, q, _ in chosen], _all(b, [c for *_, cs in chosen for c in cs]))

@@ -200,7 +200,11 @@ class NAdam(_Adaptive):
             return p - (of_gradient * g + of_moment * m) / (np.sqrt(v) * root + self.epsilon), m, v
 
         params, first, second = update(
-            "NAdam", rule, params, grads, [state.first, state.second],
+            "NAdam",
+            rule,
+            params,
+            grads,
+            [state.first, state.second],
             [rate * (1 - now) / (1 - product), rate * after / (1 - product * after), root],
         )
         return params, NesterovMoments(count, product, first, second)

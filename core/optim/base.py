@@ -13,8 +13,19 @@ from ..errors import TreeError
 from ..tensor import Tensor
 from ..transforms.tape import inexact
 
-__all__ = ["Moments", "Momentum", "Optimizer", "Rate", "given", "in_precision", "norm", "rate_of", "squared",
-           "update", "zeros"]
+__all__ = [
+    "Moments",
+    "Momentum",
+    "Optimizer",
+    "Rate",
+    "given",
+    "in_precision",
+    "norm",
+    "rate_of",
+    "squared",
+    "update",
+    "zeros",
+]
 
 Rate = float | Callable[[Any], Any]
 _FRACTIONS = frozenset({"momentum", "decay", "b1", "b2"})
@@ -68,8 +79,9 @@ class _LeafByLeaf(Optimizer):
 
     def step(self, params: Any, grads: Any, state: Any) -> tuple[Any, Any]:
         """One update. Returns ``(params, state)``."""
-        params, *moments = update(type(self).__name__, self._rule, params, grads, state[1:], self._numbers(state.count),
-                                  real=self._real)
+        params, *moments = update(
+            type(self).__name__, self._rule, params, grads, state[1:], self._numbers(state.count), real=self._real
+        )
         return params, type(state)(state.count + 1, *moments)
 
     def _numbers(self, count):
@@ -98,8 +110,16 @@ def zeros(where: str, params: Any, *, magnitude: bool = False, real: bool = Fals
     return tree.map(lambda p: np.zeros(np.shape(p), dtype(p)), params)
 
 
-def update(where: str, rule: Callable[..., tuple[Any, ...]], params: Any, grads: Any, slots: Sequence[Any] = (),
-           numbers: Sequence[Any] = (), *, real: bool = False) -> list[Any]:
+def update(
+    where: str,
+    rule: Callable[..., tuple[Any, ...]],
+    params: Any,
+    grads: Any,
+    slots: Sequence[Any] = (),
+    numbers: Sequence[Any] = (),
+    *,
+    real: bool = False,
+) -> list[Any]:
     """Apply ``rule(p, g, *slots, *numbers) -> (p, *slots)`` leaf by leaf and return the new trees.
 
     Every result has the dtype of the leaf that it replaces. Numbers of the step come in the precision of the
@@ -120,8 +140,10 @@ def update(where: str, rule: Callable[..., tuple[Any, ...]], params: Any, grads:
         for k, x in enumerate(others):
             if np.shape(p) != np.shape(x):
                 what = "the state" if k else "a gradient"
-                raise ValueError(f"{where}: {what} must have the shape of its parameter, {np.shape(p)}, got "
-                                 f"{np.shape(x)}{_place(params, i)}")
+                raise ValueError(
+                    f"{where}: {what} must have the shape of its parameter, {np.shape(p)}, got "
+                    f"{np.shape(x)}{_place(params, i)}"
+                )
     rows = []
     for p, g, *xs in zip(*columns, strict=True):
         dtype = np.result_type(p)
@@ -148,11 +170,15 @@ def norm(x: Any) -> Any:
 def _check_leaves(where, params, real):
     for i, p in enumerate(tree.leaves(params)):
         if not inexact(p):
-            raise TypeError(f"{where}: parameters must be float or complex, got {_kind(p)}{_place(params, i)} (convert "
-                            "it with astype(float), or leave it out of the parameters)")
+            raise TypeError(
+                f"{where}: parameters must be float or complex, got {_kind(p)}{_place(params, i)} (convert "
+                "it with astype(float), or leave it out of the parameters)"
+            )
         if real and np.result_type(p).kind == "c":
-            raise TypeError(f"{where}: parameters must be real, got {_kind(p)}{_place(params, i)} (optimize real and "
-                            "imaginary part)")
+            raise TypeError(
+                f"{where}: parameters must be real, got {_kind(p)}{_place(params, i)} (optimize real and "
+                "imaginary part)"
+            )
 
 
 def _kind(p):

@@ -184,8 +184,10 @@ class Curvature:
 
     def zeros(self) -> list[tuple[Any, ...]]:
         """Factors of zeros, in the shapes of those of `estimate`."""
-        return [tuple(np.zeros(shape, self.specs[p.leaves[0]].dtype) for shape in self._shapes(b, p))
-                for b, p in zip(self.blocks, self.places, strict=True)]
+        return [
+            tuple(np.zeros(shape, self.specs[p.leaves[0]].dtype) for shape in self._shapes(b, p))
+            for b, p in zip(self.blocks, self.places, strict=True)
+        ]
 
     def _shapes(self, block, place):
         if block.kind == "kronecker":
@@ -199,9 +201,11 @@ class Curvature:
         if list(got) != want:
             k = next((k for k, (g, w) in enumerate(zip(got, want, strict=False)) if g != w), min(len(got), len(want)))
             which = f" for {', '.join(self.blocks[k].parameters)}" if k < len(want) else ""
-            raise ValueError(f"{self.where}: the state must belong to these parameters and this loss, got factors of "
-                             f"shapes {got[k] if k < len(got) else None}{which}, which has "
-                             f"{want[k] if k < len(want) else None}")
+            raise ValueError(
+                f"{self.where}: the state must belong to these parameters and this loss, got factors of "
+                f"shapes {got[k] if k < len(got) else None}{which}, which has "
+                f"{want[k] if k < len(want) else None}"
+            )
 
     def _is_gather(self, place):
         return all(self.ordered[i].kind == "gather" for i in place.uses) and not any(place.turned)
@@ -224,8 +228,9 @@ class Curvature:
             inputs = [trace.input(x) if s.dtype.kind == "f" else x for x, s in zip(leaves, self.specs, strict=True)]
             zeros = [trace.input(np.zeros(s.shape, s.dtype)) for s in zero_specs(self.graph, self.uses)]
             shifts = {m.losses: trace.input(np.zeros(m.losses.spec.shape, m.losses.spec.dtype)) for m in self.marks}
-            (value,), operands, outputs = run(self.graph, self.uses, inputs, iter(zeros), rest,
-                                              [m.outputs for m in self.marks], shifts)
+            (value,), operands, outputs = run(
+                self.graph, self.uses, inputs, iter(zeros), rest, [m.outputs for m in self.marks], shifts
+            )
 
         def on_tape(x):
             return type(x) is TapeTensor and x.level == trace.level
@@ -237,23 +242,30 @@ class Curvature:
         nodes = [inputs[k].node for k in floats]
         if not on_tape(value):
             raise ValueError(f"{self.where}: the loss must depend on the parameters")
-        found = backward(trace.nodes, [(value.node, value.slot, np.ones((), spec_of(plain(value)).dtype)[()])],
-                         nodes + [shifts[m.losses].node for m in self.marks])
+        found = backward(
+            trace.nodes,
+            [(value.node, value.slot, np.ones((), spec_of(plain(value)).dtype)[()])],
+            nodes + [shifts[m.losses].node for m in self.marks],
+        )
         grads: list[Any] = [np.zeros(s.shape, s.dtype) for s in self.specs]
         for k, g in zip(floats, found, strict=False):
             grads[k] = grads[k] if g is None else g
-        weights = [np.zeros(m.losses.spec.shape, m.losses.spec.dtype) if w is None else w
-                   for m, w in zip(self.marks, found[len(floats):], strict=True)]
+        weights = [
+            np.zeros(m.losses.spec.shape, m.losses.spec.dtype) if w is None else w
+            for m, w in zip(self.marks, found[len(floats) :], strict=True)
+        ]
         operands = [plain(x) for x in operands]
         sources = [inputs[p.leaves[0]] for b, p in zip(self.blocks, self.places, strict=True) if b.kind == "gradient"]
         ends = [*zeros, *sources]
 
         def statistics(cts):
             starts = [(o.node, o.slot, ct) for o, ct in zip(outputs, cts, strict=True) if ct is not None and on_tape(o)]
-            pulled = [np.zeros(np.shape(x), np.result_type(x)) if g is None else g
-                      for g, x in zip(backward(trace.nodes, starts, [x.node for x in ends]), ends, strict=True)]
+            pulled = [
+                np.zeros(np.shape(x), np.result_type(x)) if g is None else g
+                for g, x in zip(backward(trace.nodes, starts, [x.node for x in ends]), ends, strict=True)
+            ]
             rights = [_right(u, x, ct) for u, x, ct in zip(self.ordered, operands, pulled, strict=False)]
-            return rights, [g * g for g in pulled[len(zeros):]]
+            return rights, [g * g for g in pulled[len(zeros) :]]
 
         rights, squares = self._summed(statistics, [plain(o) for o in outputs], weights, key, exact)
         factors = self._factors(operands, rights, squares)
@@ -263,10 +275,15 @@ class Curvature:
         """Statistics of sampled cotangents of the outputs, or sums over those of the roots of their Hessians."""
         keys = random.split(key, len(self.marks))
         if not exact:
-            return statistics([sample(m.distribution, z, w, keys[i])
-                               for i, (m, z, w) in enumerate(zip(self.marks, outputs, weights, strict=True))])
+            return statistics(
+                [
+                    sample(m.distribution, z, w, keys[i])
+                    for i, (m, z, w) in enumerate(zip(self.marks, outputs, weights, strict=True))
+                ]
+            )
         total = None
         for i, (m, z, w) in enumerate(zip(self.marks, outputs, weights, strict=True)):
+
             def one(ct, i=i):
                 return statistics([ct if j == i else None for j in range(len(self.marks))])
 
@@ -286,8 +303,10 @@ class Curvature:
                 found.append((sum(rights[i] for i in place.uses),))
             else:
                 found.append((next(squares),) if block.kind == "gradient" else ())
-        return [tuple(np.astype(x, self.specs[p.leaves[0]].dtype) for x in f)
-                for f, p in zip(found, self.places, strict=True)]
+        return [
+            tuple(np.astype(x, self.specs[p.leaves[0]].dtype) for x in f)
+            for f, p in zip(found, self.places, strict=True)
+        ]
 
     # -- use of the estimates ------------------------------------------------------------------------------------------
 
@@ -355,8 +374,11 @@ class Curvature:
 
 def _marks(where: str, graph: Graph) -> list[_Mark]:
     """The marked likelihoods of a graph."""
-    found = [_Mark(e.params["distribution"], e.inputs[1], e.outputs[0]) for e in graph.equations
-             if e.primitive.name == "likelihood" and isinstance(e.inputs[1], Var)]
+    found = [
+        _Mark(e.params["distribution"], e.inputs[1], e.outputs[0])
+        for e in graph.equations
+        if e.primitive.name == "likelihood" and isinstance(e.inputs[1], Var)
+    ]
     if not found:
         hint = "use nn.cross_entropy or nn.mean_squared_error, or mark the losses with optim.likelihood"
         if _marked_inside(graph):
@@ -366,8 +388,13 @@ def _marks(where: str, graph: Graph) -> list[_Mark]:
 
 
 def _marked_inside(graph: Graph) -> bool:
-    inner = [g for e in graph.equations for v in e.params.values() for g in (v if isinstance(v, tuple) else (v,))
-             if isinstance(g, Graph)]
+    inner = [
+        g
+        for e in graph.equations
+        for v in e.params.values()
+        for g in (v if isinstance(v, tuple) else (v,))
+        if isinstance(g, Graph)
+    ]
     return any(any(e.primitive.name == "likelihood" for e in g.equations) or _marked_inside(g) for g in inner)
 
 
@@ -426,7 +453,7 @@ def _patches(x: Any, use: Use) -> Any:
     e, p = use.equation, use.equation.params
     window = e.inputs[1].spec.shape[:-2]
     outs = (e.outputs if e.primitive.name == "conv" else e.inputs)[0].spec.shape[1:-1]
-    x = np.reshape(x, (-1, *np.shape(x)[use.lead + 1:]))
+    x = np.reshape(x, (-1, *np.shape(x)[use.lead + 1 :]))
     x = np.pad(x, [(0, 0), *p["padding"], (0, 0)])
     parts = []
     for offset in np.ndindex(*window):
@@ -451,12 +478,16 @@ def _pooled(pairs: Sequence[tuple[Any, int, Any]], turned: Sequence[bool]) -> tu
         lefts = [a for a, _, _ in pairs]
         if any(np.ndim(a) == 2 for a in lefts):
             lefts = [np.diag(a) if np.ndim(a) == 1 else a for a in lefts]
-        return (sum(a * np.asarray(n / rows, dtype) for a, (_, n, _) in zip(lefts, pairs, strict=True)),
-                sum(g for _, _, g in pairs))
+        return (
+            sum(a * np.asarray(n / rows, dtype) for a, (_, n, _) in zip(lefts, pairs, strict=True)),
+            sum(g for _, _, g in pairs),
+        )
     full = [(np.diag(a) if np.ndim(a) == 1 else a, g) for a, _, g in pairs]
     full = [(g, a) if t else (a, g) for (a, g), t in zip(full, turned, strict=True)]
     means = [(np.trace(a) / np.shape(a)[0], np.trace(g) / np.shape(g)[0]) for a, g in full]
     total = sum(a * g for a, g in means)
     total = np.where(total > 0, total, np.ones_like(total))
-    return (sum(a * m[1] for (a, _), m in zip(full, means, strict=True)) / total,
-            sum(g * m[0] for (_, g), m in zip(full, means, strict=True)))
+    return (
+        sum(a * m[1] for (a, _), m in zip(full, means, strict=True)) / total,
+        sum(g * m[0] for (_, g), m in zip(full, means, strict=True)),
+    )

@@ -80,8 +80,9 @@ class Groups:
     def __post_init__(self) -> None:
         for rule in self.rules:
             if not (isinstance(rule, Sequence) and len(rule) == 2 and (isinstance(rule[0], str) or callable(rule[0]))):
-                raise TypeError("Groups: every rule must be a pair (pattern or function of path and leaf, optimizer), "
-                                f"got {rule!r}")
+                raise TypeError(
+                    f"Groups: every rule must be a pair (pattern or function of path and leaf, optimizer), got {rule!r}"
+                )
         for optimizer in self._optimizers():
             if isinstance(optimizer, type) or not (hasattr(optimizer, "init") and hasattr(optimizer, "step")):
                 raise TypeError(f"Groups: an optimizer must be an object with methods init and step, got {optimizer!r}")
@@ -96,14 +97,21 @@ class Groups:
         """One update. Returns ``(params, state)``."""
         structure = tree.structure(params)
         if tree.structure(grads) != structure:
-            raise TreeError("Groups: parameters and gradients must have one structure, got "
-                            f"{structure} and {tree.structure(grads)}")
+            raise TreeError(
+                f"Groups: parameters and gradients must have one structure, got {structure} and {tree.structure(grads)}"
+            )
         if len(state) != len(self.rules) + 1:
-            raise TreeError(f"Groups: the state must have an entry for each of {len(self.rules)} rules and the "
-                            f"default, got {len(state)}")
+            raise TreeError(
+                f"Groups: the state must have an entry for each of {len(self.rules)} rules and the "
+                f"default, got {len(state)}"
+            )
         numbers = self._numbers(params)
-        steps = [o.step(p, g, s) for o, p, g, s in zip(self._optimizers(), self._split(numbers, params),
-                                                      self._split(numbers, grads), state, strict=True)]
+        steps = [
+            o.step(p, g, s)
+            for o, p, g, s in zip(
+                self._optimizers(), self._split(numbers, params), self._split(numbers, grads), state, strict=True
+            )
+        ]
         leaves = [steps[k][0][path] for k, (path, _) in zip(numbers, tree.paths(params), strict=True)]
         return tree.unflatten(structure, leaves), tuple(s for _, s in steps)
 
@@ -138,9 +146,11 @@ class Groups:
                 paths = [path for path, _ in leaves]
                 name = repr(where) if isinstance(where, str) else getattr(where, "__name__", repr(where))
                 taken = any(tests[k](*leaf) for leaf in leaves)
-                raise ValueError(f"Groups: rule {k}, {name}, must match a parameter, got "
-                                 + ("only parameters of earlier rules" if taken else "none")
-                                 + check.near(where, paths, listing=True))
+                raise ValueError(
+                    f"Groups: rule {k}, {name}, must match a parameter, got "
+                    + ("only parameters of earlier rules" if taken else "none")
+                    + check.near(where, paths, listing=True)
+                )
         return numbers
 
 
@@ -190,7 +200,8 @@ def scaled(optimizer: Any, scale: Any) -> Any:
         return optimizer.scaled(scale)
     rate: Any = getattr(optimizer, "learning_rate", None)
     if rate is None or isinstance(optimizer, type) or not dataclasses.is_dataclass(optimizer):
-        raise TypeError("scaled: the optimizer must be a dataclass with a learning_rate or have a method scaled, "
-                        f"got {optimizer!r}")
+        raise TypeError(
+            f"scaled: the optimizer must be a dataclass with a learning_rate or have a method scaled, got {optimizer!r}"
+        )
     scaled_rate = lambda count: rate_of(rate, count) * scale
     return dataclasses.replace(optimizer, learning_rate=scaled_rate)  # type: ignore[type-var]

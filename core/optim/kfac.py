@@ -106,8 +106,10 @@ class KFAC(Optimizer):
 
     def __post_init__(self) -> None:
         if (self.learning_rate is None) != (self.momentum is None):
-            raise ValueError(f"KFAC: learning_rate and momentum must be given together, got {self.learning_rate} and "
-                             f"{self.momentum} (leave both out for the optimum of the quadratic model)")
+            raise ValueError(
+                f"KFAC: learning_rate and momentum must be given together, got {self.learning_rate} and "
+                f"{self.momentum} (leave both out for the optimum of the quadratic model)"
+            )
         super().__post_init__()
         check.positive(self.damping, "KFAC: damping")
         check.integer(self.inverse_every, "KFAC: inverse_every", 1)
@@ -118,11 +120,13 @@ class KFAC(Optimizer):
         curvature = Curvature("KFAC", loss, params, batch)
         dtype = scalar_dtype(tree.leaves(params))
         velocity = tree.map(lambda p: np.zeros(np.shape(p), np.result_type(p)), params)
-        return KFACState(np.zeros((), np.int64), np.asarray(self.damping, dtype), velocity, curvature.zeros(),
-                         curvature.zeros())
+        return KFACState(
+            np.zeros((), np.int64), np.asarray(self.damping, dtype), velocity, curvature.zeros(), curvature.zeros()
+        )
 
-    def step(self, loss: Callable[..., Any], params: Any, batch: Any, state: KFACState,
-             key: Any) -> tuple[Any, KFACState, dict[str, Any]]:
+    def step(
+        self, loss: Callable[..., Any], params: Any, batch: Any, state: KFACState, key: Any
+    ) -> tuple[Any, KFACState, dict[str, Any]]:
         """One update.
 
         Parameters
@@ -148,26 +152,40 @@ class KFAC(Optimizer):
         dtype = scalar_dtype(leaves)
         found = curvature.estimate(params, batch, key, self.exact)
         past = np.minimum(1 - 1 / np.astype(state.count + 1, dtype), np.asarray(self.decay, dtype))
-        factors = [tuple(blend(a, b, past) for a, b in zip(old, new, strict=True))
-                   for old, new in zip(state.factors, found.factors, strict=True)]
-        inverses = cond((state.count % self.inverse_every == 0) | (state.count < 3),
-                        lambda: [block_inverse(f, b.sizes, state.damping)
-                                 for f, b in zip(factors, curvature.blocks, strict=True)],
-                        lambda: state.inverses)
+        factors = [
+            tuple(blend(a, b, past) for a, b in zip(old, new, strict=True))
+            for old, new in zip(state.factors, found.factors, strict=True)
+        ]
+        inverses = cond(
+            (state.count % self.inverse_every == 0) | (state.count < 3),
+            lambda: [block_inverse(f, b.sizes, state.damping) for f, b in zip(factors, curvature.blocks, strict=True)],
+            lambda: state.inverses,
+        )
         direction = precondition(curvature, inverses, found.grads)
         velocity = tree.leaves(state.velocity)
         rate, momentum, change = self._size(curvature, params, batch, state, found, direction, velocity, dtype)
-        update = [add_scaled(np.zeros(np.shape(d), np.result_type(d)), (-rate, d), (momentum, v))
-                  for d, v in zip(direction, velocity, strict=True)]
-        new = tree.unflatten(curvature.structure, [add_scaled(p, (np.ones((), dtype), u))
-                                                   for p, u in zip(leaves, update, strict=True)])
+        update = [
+            add_scaled(np.zeros(np.shape(d), np.result_type(d)), (-rate, d), (momentum, v))
+            for d, v in zip(direction, velocity, strict=True)
+        ]
+        new = tree.unflatten(
+            curvature.structure, [add_scaled(p, (np.ones((), dtype), u)) for p, u in zip(leaves, update, strict=True)]
+        )
         damping, ratio = state.damping, np.asarray(np.nan, dtype)
         if self.adaptive_damping:
             damping, ratio = self._adapt(curvature, new, batch, state, found.loss, change)
-        info = {"loss": found.loss, "damping": damping, "learning_rate": rate, "momentum": momentum,
-                "reduction_ratio": ratio}
-        return new, KFACState(state.count + 1, damping, tree.unflatten(curvature.structure, update), factors,
-                              inverses), info
+        info = {
+            "loss": found.loss,
+            "damping": damping,
+            "learning_rate": rate,
+            "momentum": momentum,
+            "reduction_ratio": ratio,
+        }
+        return (
+            new,
+            KFACState(state.count + 1, damping, tree.unflatten(curvature.structure, update), factors, inverses),
+            info,
+        )
 
     def _size(self, curvature, params, batch, state, found: Estimate, direction, velocity, dtype):
         """Learning rate, momentum, and the change of the quadratic model along that step."""
@@ -177,13 +195,18 @@ class KFAC(Optimizer):
                 return rate, momentum, None
         vectors = [[-d for d in direction], velocity]
         table = curvature.products(params, batch, found.weights, vectors)
-        table = [[np.astype(table[i][j], dtype) + state.damping * dot(vectors[i], vectors[j], dtype)
-                  for j in range(2)] for i in range(2)]
+        table = [
+            [np.astype(table[i][j], dtype) + state.damping * dot(vectors[i], vectors[j], dtype) for j in range(2)]
+            for i in range(2)
+        ]
         slope = [dot(v, found.grads, dtype) for v in vectors]
         if not fixed:
             rate, momentum = _minimum(table, slope)
-        change = (rate * slope[0] + momentum * slope[1] + (rate * rate * table[0][0]
-                  + 2 * rate * momentum * table[0][1] + momentum * momentum * table[1][1]) / 2)
+        change = (
+            rate * slope[0]
+            + momentum * slope[1]
+            + (rate * rate * table[0][0] + 2 * rate * momentum * table[0][1] + momentum * momentum * table[1][1]) / 2
+        )
         return rate, momentum, change
 
     def _adapt(self, curvature, params, batch, state, before, change):
@@ -196,8 +219,9 @@ class KFAC(Optimizer):
             grown = np.where(ratio >= 0.25, state.damping, state.damping / factor)
             return np.where(ratio > 0.75, state.damping * factor, grown), ratio
 
-        return cond((state.count + 1) % self.damping_every == 0, adapt,
-                    lambda: (state.damping, np.asarray(np.nan, dtype)))
+        return cond(
+            (state.count + 1) % self.damping_every == 0, adapt, lambda: (state.damping, np.asarray(np.nan, dtype))
+        )
 
 
 def _minimum(table, slope):

@@ -77,8 +77,9 @@ class LBFGS:
     gradient_tolerance: float = 1e-8
     value_tolerance: float = 1e-14
 
-    def minimize(self, f: Callable[..., Any], params: Any, *args: Any, report: Reports = None,
-                 progress: bool | None = None) -> Result:
+    def minimize(
+        self, f: Callable[..., Any], params: Any, *args: Any, report: Reports = None, progress: bool | None = None
+    ) -> Result:
         """Minimize ``f(params, *args)``.
 
         Parameters
@@ -112,8 +113,9 @@ class LBFGS:
 
         def unpack(x):
             parts = np.split(x, ends[:-1])
-            return tree.unflatten(structure, [p.reshape(s).astype(d) for p, s,
-                                              d in zip(parts, shapes, dtypes, strict=True)])
+            return tree.unflatten(
+                structure, [p.reshape(s).astype(d) for p, s, d in zip(parts, shapes, dtypes, strict=True)]
+            )
 
         def pack(t):
             return np.concatenate([np.ravel(x).astype(np.float64) for x in tree.leaves(t)])
@@ -129,9 +131,18 @@ class LBFGS:
 
         with Work("LBFGS.minimize", report, progress) as work:
             r = optimize.minimize(
-                objective, pack(params), jac=True, method="L-BFGS-B", callback=after_step,
-                options={"maxcor": self.history, "maxiter": self.max_steps, "gtol": self.gradient_tolerance,
-                         "ftol": self.value_tolerance},
+                objective,
+                pack(params),
+                jac=True,
+                method="L-BFGS-B",
+                callback=after_step,
+                options={
+                    "maxcor": self.history,
+                    "maxiter": self.max_steps,
+                    "gtol": self.gradient_tolerance,
+                    "ftol": self.value_tolerance,
+                },
             )
-        return Result(unpack(r.x), float(r.fun), int(r.nit), int(r.nfev), bool(r.success),
-                      work.stopped or str(r.message))
+        return Result(
+            unpack(r.x), float(r.fun), int(r.nit), int(r.nfev), bool(r.success), work.stopped or str(r.message)
+        )

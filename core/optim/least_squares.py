@@ -43,8 +43,10 @@ class _Problem:
         if first.dtype.kind != "f":
             raise TypeError(f"{where}: residuals must be real, got {first.dtype}")
         if not np.all(np.isfinite(first)):
-            raise ValueError(f"{where}: residuals must be finite at the start, got {np.sum(~np.isfinite(first))} of "
-                             f"{first.size} that are not")
+            raise ValueError(
+                f"{where}: residuals must be finite at the start, got {np.sum(~np.isfinite(first))} of "
+                f"{first.size} that are not"
+            )
         self.first = first
         jacobian = jacfwd(vector) if self.start.size <= first.size else jacrev(vector)
         self._jacobian = jit(jacobian)
@@ -52,9 +54,13 @@ class _Problem:
     def params(self, x: Any) -> Any:
         """The tree of a vector."""
         begins = [0, *self.ends[:-1]]
-        return tree.unflatten(self.structure, [
-            np.astype(np.reshape(x[a:b], s), d)
-            for a, b, s, d in zip(begins, self.ends, self.shapes, self.dtypes, strict=True)])
+        return tree.unflatten(
+            self.structure,
+            [
+                np.astype(np.reshape(x[a:b], s), d)
+                for a, b, s, d in zip(begins, self.ends, self.shapes, self.dtypes, strict=True)
+            ],
+        )
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         self.evaluations += 1
@@ -63,8 +69,10 @@ class _Problem:
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         found = np.asarray(self._jacobian(x, *self.args), np.float64)
         if not np.all(np.isfinite(found)):
-            raise ValueError(f"{self.where}: the Jacobian must be finite, got {np.sum(~np.isfinite(found))} entries "
-                             f"that are not, at {self.params(x)}")
+            raise ValueError(
+                f"{self.where}: the Jacobian must be finite, got {np.sum(~np.isfinite(found))} entries "
+                f"that are not, at {self.params(x)}"
+            )
         return found
 
 
@@ -114,8 +122,14 @@ class GaussNewton:
         for name in ("gradient_tolerance", "step_tolerance", "value_tolerance"):
             check.number(getattr(self, name), f"{where}: {name}", 0)
 
-    def minimize(self, residuals: Callable[..., Any], params: Any, *args: Any, report: Reports = None,
-                 progress: bool | None = None) -> Result:
+    def minimize(
+        self,
+        residuals: Callable[..., Any],
+        params: Any,
+        *args: Any,
+        report: Reports = None,
+        progress: bool | None = None,
+    ) -> Result:
         """Minimize half the sum of squares of ``residuals(params, *args)``.
 
         Parameters

@@ -11,8 +11,17 @@ import numpy as np
 from .. import check
 from ..tensor import Tensor
 
-__all__ = ["cosine_decay", "cosine_restarts", "exponential_decay", "inverse_root", "one_cycle", "one_cycle_momentum",
-           "piecewise_constant", "polynomial_decay", "warmup"]
+__all__ = [
+    "cosine_decay",
+    "cosine_restarts",
+    "exponential_decay",
+    "inverse_root",
+    "one_cycle",
+    "one_cycle_momentum",
+    "piecewise_constant",
+    "polynomial_decay",
+    "warmup",
+]
 
 Schedule = Callable[[Any], Any]
 
@@ -123,8 +132,15 @@ def cosine_restarts(start: float, steps: int, factor: float = 1.0, end: float = 
     return lambda count: end + (start - end) * 0.5 * (1 + np.cos(math.pi * place(count)))
 
 
-def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = None, end: float | None = None, *,
-              linear: bool = False) -> Schedule:
+def one_cycle(
+    peak: float,
+    steps: int,
+    rise: float = 0.3,
+    start: float | None = None,
+    end: float | None = None,
+    *,
+    linear: bool = False,
+) -> Schedule:
     """From `start` up to `peak` and down to `end` in `steps` (Smith & Topin 2018, section 3), then constant.
 
     Parameters
@@ -160,8 +176,9 @@ def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = 
     return _cycle(low, peak, low / 1e4 if end is None else end, steps, rise, linear)
 
 
-def one_cycle_momentum(steps: int, low: float = 0.85, high: float = 0.95, rise: float = 0.3, *,
-                       linear: bool = False) -> Schedule:
+def one_cycle_momentum(
+    steps: int, low: float = 0.85, high: float = 0.95, rise: float = 0.3, *, linear: bool = False
+) -> Schedule:
     """From `high` down to `low` while the rate of `one_cycle` rises, and back up while it falls (Smith & Topin 2018).
 
     Pass it as ``SGD(momentum=)``, or as ``Adam(b1=)``.
@@ -256,8 +273,10 @@ def piecewise_constant(values: Sequence[float], boundaries: Sequence[int]) -> Sc
     [1.0, 1.0, 0.1]
     """
     if len(values) != len(boundaries) + 1 or list(boundaries) != sorted(boundaries):
-        raise ValueError("piecewise_constant: values must be one value more than boundaries, which must rise, got "
-                         f"{len(values)} values and {list(boundaries)}")
+        raise ValueError(
+            "piecewise_constant: values must be one value more than boundaries, which must rise, got "
+            f"{len(values)} values and {list(boundaries)}"
+        )
 
     def schedule(count):
         rate = values[0]

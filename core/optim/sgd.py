@@ -64,8 +64,7 @@ class SGD(Optimizer):
         if not given(self.momentum):
             (params,) = update("SGD", plain, params, grads, numbers=[rate])
             return params, Momentum(state.count + 1, None)
-        params, moment = update("SGD", rule, params, grads, [state.moment],
-                                [rate, rate_of(self.momentum, state.count)])
+        params, moment = update("SGD", rule, params, grads, [state.moment], [rate, rate_of(self.momentum, state.count)])
         return params, Momentum(state.count + 1, moment)
 
 

@@ -90,11 +90,14 @@ class Rprop(_LeafByLeaf):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.shrink < 1 < self.grow:
-            raise ValueError(f"Rprop: shrink and grow must satisfy 0 < shrink < 1 < grow, got {self.shrink} and "
-                             f"{self.grow}")
+            raise ValueError(
+                f"Rprop: shrink and grow must satisfy 0 < shrink < 1 < grow, got {self.shrink} and {self.grow}"
+            )
         if not self.smallest <= 1 <= self.largest:
-            raise ValueError(f"Rprop: smallest and largest must satisfy smallest <= 1 <= largest, got {self.smallest} "
-                             f"and {self.largest}")
+            raise ValueError(
+                f"Rprop: smallest and largest must satisfy smallest <= 1 <= largest, got {self.smallest} "
+                f"and {self.largest}"
+            )
 
     def init(self, params: Any) -> Moments:
         """The state before the first step."""

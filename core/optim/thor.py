@@ -128,9 +128,16 @@ class THOR(Optimizer):
         factors = [tuple(np.zeros_like(_split_like(f, self._size(f))) for f in block) for block in found]
         velocity = tree.map(lambda p: np.zeros(np.shape(p), np.result_type(p)), params)
         n = len(factors)
-        return THORState(np.zeros((), np.int64), velocity, factors, [tuple(map(np.copy, f)) for f in factors],
-                         np.zeros((), np.int64), np.zeros(n, scalar_dtype(tree.leaves(params))),
-                         np.array([b.kind == "constant" for b in curvature.blocks]), np.zeros(n, np.int64))
+        return THORState(
+            np.zeros((), np.int64),
+            velocity,
+            factors,
+            [tuple(map(np.copy, f)) for f in factors],
+            np.zeros((), np.int64),
+            np.zeros(n, scalar_dtype(tree.leaves(params))),
+            np.array([b.kind == "constant" for b in curvature.blocks]),
+            np.zeros(n, np.int64),
+        )
 
     def _size(self, factor):
         """Rows of the smallest diagonal blocks that keep the largest eigenvalue; None to keep the factor whole."""
@@ -144,8 +151,9 @@ class THOR(Optimizer):
             size *= 2
         return None
 
-    def step(self, loss: Callable[..., Any], params: Any, batch: Any, state: THORState,
-             key: Any) -> tuple[Any, THORState, dict[str, Any]]:
+    def step(
+        self, loss: Callable[..., Any], params: Any, batch: Any, state: THORState, key: Any
+    ) -> tuple[Any, THORState, dict[str, Any]]:
         """One update.
 
         Parameters
@@ -168,45 +176,73 @@ class THOR(Optimizer):
         curvature = Curvature("THOR", loss, params, batch)
         leaves, _ = curvature.inputs(params, batch)
         dtype = scalar_dtype(leaves)
-        curvature.check([tuple(_whole_shape(f, n) for f, n in zip(block, b.sizes, strict=False))
-                         if b.kind == "kronecker" else tuple(map(np.shape, block))
-                         for block, b in zip(state.factors, curvature.blocks, strict=False)])
+        curvature.check(
+            [
+                tuple(_whole_shape(f, n) for f, n in zip(block, b.sizes, strict=False))
+                if b.kind == "kronecker"
+                else tuple(map(np.shape, block))
+                for block, b in zip(state.factors, curvature.blocks, strict=False)
+            ]
+        )
         checked = (state.count % self.check_every == 0) & np.logical_not(np.all(state.frozen))
-        value, grads, factors = cond(checked, lambda: self._estimate(curvature, params, batch, state, key, dtype),
-                                     lambda: self._gradient(curvature, params, batch, state))
+        value, grads, factors = cond(
+            checked,
+            lambda: self._estimate(curvature, params, batch, state, key, dtype),
+            lambda: self._gradient(curvature, params, batch, state),
+        )
         damping = scalar(self.damping, state.count, dtype)
         rate = scalar(self.learning_rate, state.count, dtype)
-        traces = np.stack([_block_trace(f, b.sizes, damping, dtype)
-                           for f, b in zip(factors, curvature.blocks, strict=True)])
+        traces = np.stack(
+            [_block_trace(f, b.sizes, damping, dtype) for f, b in zip(factors, curvature.blocks, strict=True)]
+        )
         first = state.checks == 0
         known = np.where(state.traces > 0, state.traces, np.ones((), dtype))
         change = np.abs(traces - state.traces) / known
         live = checked & np.logical_not(state.frozen)
         refresh = live & (first | (change > np.asarray(self.w1, dtype)))
         frozen = state.frozen | (live & np.logical_not(first) & (change < np.asarray(self.w2, dtype)))
-        inverses = [cond(refresh[k], lambda f=f, b=b: block_inverse(f, b.sizes, damping), lambda old=old: old)
-                    if f else () for k, (f, b, old) in enumerate(zip(factors, curvature.blocks, state.inverses,
-                                                                     strict=True))]
+        inverses = [
+            cond(refresh[k], lambda f=f, b=b: block_inverse(f, b.sizes, damping), lambda old=old: old) if f else ()
+            for k, (f, b, old) in enumerate(zip(factors, curvature.blocks, state.inverses, strict=True))
+        ]
         direction = precondition(curvature, inverses, grads)
         momentum = np.asarray(self.momentum, dtype)
-        velocity = [add_scaled(d, (momentum, v))
-                    for d, v in zip(direction, tree.leaves(state.velocity), strict=True)]
+        velocity = [add_scaled(d, (momentum, v)) for d, v in zip(direction, tree.leaves(state.velocity), strict=True)]
         new = [add_scaled(p, (-rate, v)) for p, v in zip(leaves, velocity, strict=True)]
-        info = {"loss": value, "learning_rate": rate, "damping": damping, "refreshed": np.sum(refresh),
-                "frozen": np.sum(frozen)}
+        info = {
+            "loss": value,
+            "learning_rate": rate,
+            "damping": damping,
+            "refreshed": np.sum(refresh),
+            "frozen": np.sum(frozen),
+        }
         structure = curvature.structure
-        return tree.unflatten(structure, new), THORState(
-            state.count + 1, tree.unflatten(structure, velocity), factors, inverses,
-            state.checks + np.astype(checked, np.int64), np.where(refresh, traces, state.traces), frozen,
-            state.refreshes + np.astype(refresh, np.int64)), info
+        return (
+            tree.unflatten(structure, new),
+            THORState(
+                state.count + 1,
+                tree.unflatten(structure, velocity),
+                factors,
+                inverses,
+                state.checks + np.astype(checked, np.int64),
+                np.where(refresh, traces, state.traces),
+                frozen,
+                state.refreshes + np.astype(refresh, np.int64),
+            ),
+            info,
+        )
 
     def _estimate(self, curvature, params, batch, state, key, dtype):
         """Loss, gradient, and averages with newly estimated factors."""
         found = curvature.estimate(params, batch, key)
         past = np.minimum(1 - 1 / np.astype(state.checks + 1, dtype), np.asarray(self.decay, dtype))
-        factors = [tuple(blend(a, _split_like(b, np.shape(a)[-1] if np.ndim(a) == 3 else None), past)
-                         for a, b in zip(old, new, strict=True))
-                   for old, new in zip(state.factors, found.factors, strict=True)]
+        factors = [
+            tuple(
+                blend(a, _split_like(b, np.shape(a)[-1] if np.ndim(a) == 3 else None), past)
+                for a, b in zip(old, new, strict=True)
+            )
+            for old, new in zip(state.factors, found.factors, strict=True)
+        ]
         return found.loss, found.grads, factors
 
     def _gradient(self, curvature, params, batch, state):

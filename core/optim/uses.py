@@ -122,7 +122,7 @@ class _Search:
                 continue
             if name in _VIEWS:
                 parameter = e.params["axes"] if name == "transpose" else e.params["shape"]
-                (leaf, steps), = mine.values()
+                ((leaf, steps),) = mine.values()
                 step = (name, tuple(parameter), tuple(e.inputs[0].spec.shape))
                 aliases[e.outputs[0]] = _Alias(leaf, (*steps, step))
             elif name == "convert":
@@ -158,8 +158,11 @@ class _Search:
         for bias in {m.bias for m in self.merges}:
             merges = [m for m in self.merges if m.bias == bias]
             weights = {m.uses.here[m.at].leaf for m in merges}
-            if (len(weights) == 1 and len(merges) == self.counts[bias] == self.counts[next(iter(weights))]
-                    and not {bias, *weights} & self.others):
+            if (
+                len(weights) == 1
+                and len(merges) == self.counts[bias] == self.counts[next(iter(weights))]
+                and not {bias, *weights} & self.others
+            ):
                 for m in merges:
                     m.uses.here[m.at] = replace(m.uses.here[m.at], bias=bias)
                     del m.uses.here[m.shift]
@@ -204,7 +207,7 @@ def _use(e: Equation, k: int, alias: _Alias) -> Use | None:
         return use("gather", whole, 1)
     if name in ("multiply", "add", "subtract") and not alias.steps and spec.size:
         out = e.outputs[0].spec
-        if spec.ndim and out.shape[out.ndim - spec.ndim:] == spec.shape and _gives_shape(e, k):
+        if spec.ndim and out.shape[out.ndim - spec.ndim :] == spec.shape and _gives_shape(e, k):
             return use("scale" if name == "multiply" else "shift")
     return None
 
@@ -235,8 +238,15 @@ def zero_specs(graph: Graph, uses: Uses) -> list[Spec]:
     return found
 
 
-def run(graph: Graph, uses: Uses, args: Sequence[Any], zeros: Iterator[Any], rest: Sequence[Any] = (),
-        wanted: Sequence[Var] = (), shifts: dict[Var, Any] | None = None) -> tuple[list[Any], list[Any], list[Any]]:
+def run(
+    graph: Graph,
+    uses: Uses,
+    args: Sequence[Any],
+    zeros: Iterator[Any],
+    rest: Sequence[Any] = (),
+    wanted: Sequence[Var] = (),
+    shifts: dict[Var, Any] | None = None,
+) -> tuple[list[Any], list[Any], list[Any]]:
     """Outputs of the graph, the other operand of each use, and the values of `wanted`.
 
     `shifts` are added to the values of variables. Operands inside of loops have the loop's length in front.

@@ -100,8 +100,9 @@ def _normal_pull(b, index, loads, in_specs, out_spec, *, shape, dtype):
         second = b.cmp("!=", b.and_(at, inline.constant(b, 2)), inline.constant(b, 0))
         w0, w1 = b.select(second, words[2], words[0]), b.select(second, words[3], words[1])
         u = b.add(b.mul(b.cast(w0, dtype), b.const(2.0**-32, dtype)), b.const(2.0**-33, dtype))
-        angle = b.mul(b.cast(b.cast(b.cast(w1, np.uint32), np.int32), dtype),
-                      b.const(float(np.float32(np.pi * 2.0**-31)), dtype))
+        angle = b.mul(
+            b.cast(b.cast(b.cast(w1, np.uint32), np.int32), dtype), b.const(float(np.float32(np.pi * 2.0**-31)), dtype)
+        )
     else:
         words = inline.stream_block(b, b.shift_right(at, inline.constant(b, 1)), key)
         k = b.add(b.shift_right(inline.join(b, *words[:2]), inline.constant(b, 11)), inline.constant(b, 1))
@@ -122,8 +123,16 @@ def _samples(rng):
 
 
 normal_p = Primitive("random_normal", _normal, _normal_spec, differentiable=False, flops=40, samples=_samples)
-inline_normal_p = Primitive("random_normal_inline", _normal, _normal_spec, kind="pull", pull=_normal_pull,
-                            differentiable=False, flops=120, samples=_samples)
+inline_normal_p = Primitive(
+    "random_normal_inline",
+    _normal,
+    _normal_spec,
+    kind="pull",
+    pull=_normal_pull,
+    differentiable=False,
+    flops=120,
+    samples=_samples,
+)
 batch_keys(normal_p)
 batch_keys(inline_normal_p)
 
@@ -153,8 +162,12 @@ def normal(key: Any, shape: Shape = (), dtype: Any = np.float64, mean: Any = 0.0
     """
     checked_key(key, "normal")
     shape = as_shape(shape, "normal")
-    z = bind(inline_normal_p if math.prod(shape) <= INLINE else normal_p, key, shape=shape,
-             dtype=float_dtype(dtype, "normal"))
+    z = bind(
+        inline_normal_p if math.prod(shape) <= INLINE else normal_p,
+        key,
+        shape=shape,
+        dtype=float_dtype(dtype, "normal"),
+    )
     return _moved("normal", z, mean=mean, std=std)
 
 

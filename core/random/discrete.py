@@ -230,6 +230,8 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
         index = np.reshape(_order(key, many)[:count], shape)
     else:  # the largest of log p plus Gumbel numbers: drawing without replacement
         index = np.reshape(np.argsort(-(gumbel(key, many) + log_p))[:count], shape)
-    return index if isinstance(a, (int, np.integer)) else np.take(
-        a if isinstance(a, Tensor) else np.asarray(a), index, axis=0
+    return (
+        index
+        if isinstance(a, (int, np.integer))
+        else np.take(a if isinstance(a, Tensor) else np.asarray(a), index, axis=0)
     )

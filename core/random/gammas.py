@@ -42,11 +42,13 @@ def _fill(name, key, parameter, shape, out_dtype):
 
 
 loggamma_p = Primitive(
-    "random_loggamma", lambda key, a, *, shape, dtype: _fill("fill_loggamma", key, a, shape,
-                                                             np.float64).astype(dtype)[()],
-    lambda key, a, *, shape, dtype: Spec(key.shape[:-1] + shape, dtype), flops=100,
-    samples=lambda rng: [((np.array([3, 4], KEY), rng.uniform(0.5, 3, (2, 3))),
-                          {"shape": (2, 3), "dtype": np.dtype(float)})],
+    "random_loggamma",
+    lambda key, a, *, shape, dtype: _fill("fill_loggamma", key, a, shape, np.float64).astype(dtype)[()],
+    lambda key, a, *, shape, dtype: Spec(key.shape[:-1] + shape, dtype),
+    flops=100,
+    samples=lambda rng: [
+        ((np.array([3, 4], KEY), rng.uniform(0.5, 3, (2, 3))), {"shape": (2, 3), "dtype": np.dtype(float)})
+    ],
 )
 loggamma_p.defvjp(None, lambda ct, out, key, a, *, shape, dtype: ct * _slope(out, a))
 loggamma_p.defjvp(None, lambda t, out, key, a, *, shape, dtype: t * _slope(out, a))
@@ -220,11 +222,14 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
 
 
 poisson_p = Primitive(
-    "random_poisson", lambda key, rate, *, shape, dtype: _fill("fill_poisson", key, rate, shape,
-                                                               np.int64).astype(dtype)[()],
-    lambda key, rate, *, shape, dtype: Spec(key.shape[:-1] + shape, dtype), flops=100, differentiable=False,
-    samples=lambda rng: [((np.array([3, 4], KEY), rng.uniform(0.5, 30, (2, 3))),
-                          {"shape": (2, 3), "dtype": np.dtype(np.int64)})],
+    "random_poisson",
+    lambda key, rate, *, shape, dtype: _fill("fill_poisson", key, rate, shape, np.int64).astype(dtype)[()],
+    lambda key, rate, *, shape, dtype: Spec(key.shape[:-1] + shape, dtype),
+    flops=100,
+    differentiable=False,
+    samples=lambda rng: [
+        ((np.array([3, 4], KEY), rng.uniform(0.5, 30, (2, 3))), {"shape": (2, 3), "dtype": np.dtype(np.int64)})
+    ],
 )
 batch_keys(poisson_p)
 

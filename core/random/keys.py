@@ -17,8 +17,19 @@ from ..ops.define import as_value, batch_first
 from ..tensor import Tensor
 from . import inline
 
-__all__ = ["INLINE", "KEY", "as_shape", "batch_keys", "bits", "checked_key", "each_key", "float_dtype", "fold_in",
-           "key", "split"]
+__all__ = [
+    "INLINE",
+    "KEY",
+    "as_shape",
+    "batch_keys",
+    "bits",
+    "checked_key",
+    "each_key",
+    "float_dtype",
+    "fold_in",
+    "key",
+    "split",
+]
 
 KEY = np.dtype(np.uint32)
 # most numbers per key that compiled programs compute in their loops instead of calling the kernel
@@ -74,8 +85,11 @@ def checked_key(k: Any, where: str) -> Any:
 def as_shape(shape: Any, where: str) -> tuple[int, ...]:
     """Return a shape as a tuple of integers."""
     try:
-        shape = (operator.index(shape),
-                 ) if not isinstance(shape, (tuple, list)) else tuple(operator.index(n) for n in shape)
+        shape = (
+            (operator.index(shape),)
+            if not isinstance(shape, (tuple, list))
+            else tuple(operator.index(n) for n in shape)
+        )
     except TypeError:
         raise TypeError(
             f"random.{where}: shape must be made of integers, got {shape!r} (the second argument is the shape)"
@@ -129,9 +143,16 @@ def _split_pull(b, index, loads, in_specs, out_spec, *, n):
     return b.cast(inline.pick(b, words[:2], b.cast(index[-1], inline.U64)), KEY)
 
 
-split_p = Primitive("random_split", _split, lambda k, *, n: Spec((*k.shape[:-1], n, 2), KEY), kind="pull",
-                    pull=_split_pull,
-                    differentiable=False, flops=60, samples=lambda rng: [((np.array([3, 4], KEY),), {"n": 3})])
+split_p = Primitive(
+    "random_split",
+    _split,
+    lambda k, *, n: Spec((*k.shape[:-1], n, 2), KEY),
+    kind="pull",
+    pull=_split_pull,
+    differentiable=False,
+    flops=60,
+    samples=lambda rng: [((np.array([3, 4], KEY),), {"n": 3})],
+)
 batch_keys(split_p)
 
 
@@ -173,8 +194,16 @@ def _fold_pull(b, index, loads, in_specs, out_spec):
     return b.cast(inline.pick(b, words[:2], b.cast(index[-1], inline.U64)), KEY)
 
 
-fold_p = Primitive("random_fold_in", _fold, lambda k, d: Spec(k.shape, KEY), kind="pull", pull=_fold_pull,
-                   differentiable=False, flops=60, samples=lambda rng: [((np.array([3, 4], KEY), np.int64(5)), {})])
+fold_p = Primitive(
+    "random_fold_in",
+    _fold,
+    lambda k, d: Spec(k.shape, KEY),
+    kind="pull",
+    pull=_fold_pull,
+    differentiable=False,
+    flops=60,
+    samples=lambda rng: [((np.array([3, 4], KEY), np.int64(5)), {})],
+)
 batch_keys(fold_p)
 
 
@@ -243,8 +272,9 @@ def _bits_pull(b, index, loads, in_specs, out_spec, *, shape, dtype):
     if per_block == 2:
         return inline.pick(b, [inline.join(b, *words[:2]), inline.join(b, *words[2:])], which)
     word = inline.pick(b, words, which)
-    return b.cast(b.shift_right(word, inline.constant(b, 32 - 8 * dtype.itemsize)) if dtype.itemsize < 4 else word,
-                  dtype)
+    return b.cast(
+        b.shift_right(word, inline.constant(b, 32 - 8 * dtype.itemsize)) if dtype.itemsize < 4 else word, dtype
+    )
 
 
 def _bits_spec(k, *, shape, dtype):
@@ -252,13 +282,23 @@ def _bits_spec(k, *, shape, dtype):
 
 
 def _samples(rng):
-    return [((np.array([3, 4], KEY),), {"shape": s, "dtype": np.dtype(t)})
-            for s, t in (((3, 2), "uint32"), ((), "uint64"), ((5,), "uint8"))]
+    return [
+        ((np.array([3, 4], KEY),), {"shape": s, "dtype": np.dtype(t)})
+        for s, t in (((3, 2), "uint32"), ((), "uint64"), ((5,), "uint8"))
+    ]
 
 
 bits_p = Primitive("random_bits", _bits, _bits_spec, differentiable=False, flops=15, samples=_samples)
-inline_bits_p = Primitive("random_bits_inline", _bits, _bits_spec, kind="pull", pull=_bits_pull, differentiable=False,
-                          flops=60, samples=_samples)
+inline_bits_p = Primitive(
+    "random_bits_inline",
+    _bits,
+    _bits_spec,
+    kind="pull",
+    pull=_bits_pull,
+    differentiable=False,
+    flops=60,
+    samples=_samples,
+)
 batch_keys(bits_p)
 batch_keys(inline_bits_p)
 

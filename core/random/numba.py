@@ -168,8 +168,9 @@ def poisson(k0, k1, i, rate):
             return np.int64(k)
         if k < 0 or (us < 0.013 and v > us):
             continue
-        if math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us)
-                                                            + b) <= k * log_rate - rate - math.lgamma(k + 1):
+        if math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b) <= k * log_rate - rate - math.lgamma(
+            k + 1
+        ):
             return np.int64(k)
 
 

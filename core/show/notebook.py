@@ -46,8 +46,15 @@ def html_table(title: str, columns: Mapping[str, Any], *, most: int = _MOST, not
         shown = [*range((most + 1) // 2), None, *range(rows - most // 2, rows)]
     right = {name: any(isinstance(v, (int, float, np.number)) for v in values) for name, values in columns.items()}
     head = "".join(f'<th style="{_align(right[name])};border-bottom:{_LINE}">{escape(name)}</th>' for name in columns)
-    body = "".join("<tr>" + "".join(f'<td style="{_align(right[name])}">{"…" if k is None else _cell(values[k])}</td>'
-                                    for name, values in columns.items()) + "</tr>" for k in shown)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="{_align(right[name])}">{"…" if k is None else _cell(values[k])}</td>'
+            for name, values in columns.items()
+        )
+        + "</tr>"
+        for k in shown
+    )
     return _box(title, f"<table {_STYLE}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", note)
 
 
@@ -71,8 +78,11 @@ def html_facts(title: str, facts: Mapping[str, Any], *, note: str = "") -> str:
     >>> "<th" in html_facts("System", {"atoms": 22, "box": "not periodic"})
     True
     """
-    rows = "".join(f'<tr><th style="padding:2px 8px;text-align:left;font-weight:normal;opacity:0.7">{escape(name)}</th>'
-                   f'<td style="{_align(False)}">{_cell(value)}</td></tr>' for name, value in facts.items())
+    rows = "".join(
+        f'<tr><th style="padding:2px 8px;text-align:left;font-weight:normal;opacity:0.7">{escape(name)}</th>'
+        f'<td style="{_align(False)}">{_cell(value)}</td></tr>'
+        for name, value in facts.items()
+    )
     return _box(title, f"<table {_STYLE}><tbody>{rows}</tbody></table>", note)
 
 

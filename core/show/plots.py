@@ -21,17 +21,43 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#00
 _WIDTHS = {"column": 8.6, "page": 17.8}  # cm: one column and two columns of a journal's page
 _CM = 1 / 2.54  # in inches
 _OPTIONS = {
-    "font.family": "DejaVu Sans", "font.size": 8.0, "mathtext.fontset": "dejavusans",  # the fonts that Matplotlib has
-    "axes.titlesize": 8.0, "axes.labelsize": 8.0, "xtick.labelsize": 7.0, "ytick.labelsize": 7.0,
-    "legend.fontsize": 7.0, "legend.frameon": False, "legend.handlelength": 1.5,
-    "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "mathtext.fontset": "dejavusans",  # the fonts that Matplotlib has
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "legend.frameon": False,
+    "legend.handlelength": 1.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
     "axes.formatter.useoffset": False,
-    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.minor.width": 0.5, "ytick.minor.width": 0.5,
-    "xtick.major.size": 2.5, "ytick.major.size": 2.5, "xtick.minor.size": 1.5, "ytick.minor.size": 1.5,
-    "lines.linewidth": 1.2, "lines.markersize": 3.5, "errorbar.capsize": 2.0, "patch.linewidth": 0.6,
-    "hatch.linewidth": 0.5, "grid.color": "0.88", "grid.linewidth": 0.5, "image.cmap": "viridis",
-    "figure.dpi": 150, "figure.constrained_layout.use": True, "savefig.dpi": 300,
-    "svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42,  # letters stay letters
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "errorbar.capsize": 2.0,
+    "patch.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "grid.color": "0.88",
+    "grid.linewidth": 0.5,
+    "image.cmap": "viridis",
+    "figure.dpi": 150,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 300,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,  # letters stay letters
     "svg.hashsalt": "triskele",  # the same picture is the same file
 }
 
@@ -63,8 +89,9 @@ def size(width: str | float = "column", height: float | None = None) -> tuple[fl
     [17.8, 7.0]
     """
     if isinstance(width, str) and width not in _WIDTHS:
-        raise ValueError(f"plots.size: width must be a number of cm or one of {', '.join(map(repr, _WIDTHS))}, got "
-                         f"{width!r}")
+        raise ValueError(
+            f"plots.size: width must be a number of cm or one of {', '.join(map(repr, _WIDTHS))}, got {width!r}"
+        )
     wide = _WIDTHS[width] if isinstance(width, str) else float(width)
     high = min(0.62 * wide, 6.2) if height is None else float(height)
     if not (0 < wide < np.inf and 0 < high < np.inf):
@@ -105,18 +132,26 @@ def style(width: str | float = "column", height: float | None = None, **options:
     mpl = need("matplotlib", "plots.style", "plot")
     known = {name.replace(".", "_"): name for name in mpl.rcParams}
     if unknown := [name for name in options if name not in known]:
-        raise ValueError(f"plots.style: options must be those of Matplotlib, with underscores for dots, got "
-                         f"{unknown[0]!r}")
+        raise ValueError(
+            f"plots.style: options must be those of Matplotlib, with underscores for dots, got {unknown[0]!r}"
+        )
     cycle = need("cycler", "plots.style", "plot").cycler(color=COLORS)
     from .styled_figure import rc
 
-    with rc({**_OPTIONS, "axes.prop_cycle": cycle, "figure.figsize": size(width, height),
-             **{known[name]: value for name, value in options.items()}}):
+    with rc(
+        {
+            **_OPTIONS,
+            "axes.prop_cycle": cycle,
+            "figure.figsize": size(width, height),
+            **{known[name]: value for name, value in options.items()},
+        }
+    ):
         yield
 
 
-def figure(rows: int = 1, columns: int = 1, *, width: str | float = "column", height: float | None = None,
-           **options: Any) -> tuple[Any, Any]:
+def figure(
+    rows: int = 1, columns: int = 1, *, width: str | float = "column", height: float | None = None, **options: Any
+) -> tuple[Any, Any]:
     """Figure with axes in the style of the suite, which it keeps when it is shown and saved later.
 
     Parameters

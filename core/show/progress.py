@@ -37,8 +37,9 @@ def _in_notebook() -> bool:
     return kernel is not None and kernel.IPKernelApp.initialized()
 
 
-def progress_bar(title: str | None, unit: str, total: int | None = None, *, done: int = 0,
-                 show: bool | None = None) -> Any:
+def progress_bar(
+    title: str | None, unit: str, total: int | None = None, *, done: int = 0, show: bool | None = None
+) -> Any:
     """Return a progress bar: tqdm's widget in notebooks, and text on standard error elsewhere.
 
     Parameters
@@ -69,8 +70,15 @@ def progress_bar(title: str | None, unit: str, total: int | None = None, *, done
         return _NoBar()
     from tqdm.auto import tqdm  # late: it takes 30 ms
 
-    return tqdm(desc=title, unit=f" {unit}", total=total, initial=done, unit_scale=True, dynamic_ncols=True,
-                delay=DELAY if show is None else 0)
+    return tqdm(
+        desc=title,
+        unit=f" {unit}",
+        total=total,
+        initial=done,
+        unit_scale=True,
+        dynamic_ncols=True,
+        delay=DELAY if show is None else 0,
+    )
 
 
 def print_line(line: str) -> None:

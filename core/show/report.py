@@ -124,8 +124,10 @@ class CSV(Report):
         with open(self.path, newline="") as file:
             rows = list(csv.reader(file))
         if not rows or "step" not in rows[0]:
-            raise ReporterError(f"CSV {self.path!r}: must have a column named step to be continued (move it away, or "
-                                f"choose another path)")
+            raise ReporterError(
+                f"CSV {self.path!r}: must have a column named step to be continued (move it away, or "
+                f"choose another path)"
+            )
         self._columns, at = rows[0], rows[0].index("step")
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -143,8 +145,10 @@ class CSV(Report):
                 self._columns = list(record)
                 csv.writer(self._file, lineterminator="\n").writerow(self._columns)
             if list(record) != self._columns:
-                raise ReporterError(f"CSV {self.path!r}: columns must be {', '.join(self._columns)}, got "
-                                    f"{', '.join(record)} (choose another path)")
+                raise ReporterError(
+                    f"CSV {self.path!r}: columns must be {', '.join(self._columns)}, got "
+                    f"{', '.join(record)} (choose another path)"
+                )
             self._file.write(",".join("" if x is None else _digits(x) for x in record.values()) + "\n")
         except OSError as error:
             raise ReporterError(f"CSV {self.path!r}: cannot be written: {error.strerror or error}") from error
@@ -276,8 +280,10 @@ def as_reporters(report: Reports, where: str) -> list[Callable[[Record], Any]]:
     given = [report] if callable(report) or not isinstance(report, Iterable) or isinstance(report, str) else [*report]
     for r in given:
         if isinstance(r, type) and issubclass(r, Report):
-            raise TypeError(f"{where}: report must be a function of a dictionary of numbers, got the class "
-                            f"{r.__name__} (make one: {r.__name__}(...))")
+            raise TypeError(
+                f"{where}: report must be a function of a dictionary of numbers, got the class "
+                f"{r.__name__} (make one: {r.__name__}(...))"
+            )
         check.kind(r, Callable, f"{where}: report", "a function of a dictionary of numbers, or a list of such")
     return given
 
@@ -322,8 +328,17 @@ class Work:
     (4, 'loss below 0.3')
     """
 
-    def __init__(self, where: str, report: Reports = None, progress: bool | None = None, *, title: str | None = None,
-                 unit: str = "step", total: int | None = None, done: int = 0):
+    def __init__(
+        self,
+        where: str,
+        report: Reports = None,
+        progress: bool | None = None,
+        *,
+        title: str | None = None,
+        unit: str = "step",
+        total: int | None = None,
+        done: int = 0,
+    ):
         self.where, self.stopped, self.step, self._shown = where, None, done, done
         self._reporters = [(r, getattr(r, "every", 1)) for r in as_reporters(report, where)]
         self._bar_of = lambda: progress_bar(title or where, unit, total, done=done, show=progress)

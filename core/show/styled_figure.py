@@ -52,5 +52,5 @@ class StyledFigure(Figure):
 def _kept() -> list[str]:
     """Options that belong to pictures, not to windows and files of the machine."""
     kinds = ("axes.", "errorbar.", "font.", "grid.", "hatch.", "legend.", "lines.", "mathtext.", "patch.", "pdf.",
-             "ps.", "savefig.dpi", "svg.", "text.", "xtick.", "ytick.")
+             "ps.", "savefig.dpi", "svg.", "text.", "xtick.", "ytick.")  # fmt: skip
     return [name for name in matplotlib.rcParams if name.startswith(kinds)]

@@ -41,6 +41,7 @@ class Epochs:
 
     def _steps(self, state, totals, arrays, order, epoch, start, stop):
         """Do the steps over the whole batches `start` to `stop`."""
+
         def body(k, carry):
             state, totals = carry
             return self._step(state, totals, arrays, order[k * self._size + np.arange(self._size)], epoch)

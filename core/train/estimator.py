@@ -91,8 +91,18 @@ class Estimator:
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    def __init__(self, net: Any, loss: Callable[[Any, Any], Any] | None = None, optimizer: Any = None, *,
-                 kind: str | None = None, epochs: int = 50, batch: int = 32, seed: int = 0, warm_start: bool = False):
+    def __init__(
+        self,
+        net: Any,
+        loss: Callable[[Any, Any], Any] | None = None,
+        optimizer: Any = None,
+        *,
+        kind: str | None = None,
+        epochs: int = 50,
+        batch: int = 32,
+        seed: int = 0,
+        warm_start: bool = False,
+    ):
         self.net, self.loss, self.optimizer, self.kind = net, loss, optimizer, kind
         self.epochs, self.batch, self.seed, self.warm_start = epochs, batch, seed, warm_start
 
@@ -144,11 +154,13 @@ class Estimator:
     def __sklearn_tags__(self) -> Any:
         utils = optional.need("sklearn.utils", f"{type(self).__name__} in scikit-learn", "ml")
         classifies = self._classifies
-        return utils.Tags(estimator_type="classifier" if classifies else "regressor",
-                          target_tags=utils.TargetTags(required=True, multi_output=not classifies),
-                          classifier_tags=utils.ClassifierTags() if classifies else None,
-                          regressor_tags=None if classifies else utils.RegressorTags(),
-                          input_tags=utils.InputTags())
+        return utils.Tags(
+            estimator_type="classifier" if classifies else "regressor",
+            target_tags=utils.TargetTags(required=True, multi_output=not classifies),
+            classifier_tags=utils.ClassifierTags() if classifies else None,
+            regressor_tags=None if classifies else utils.RegressorTags(),
+            input_tags=utils.InputTags(),
+        )
 
     @property
     def _classifies(self):
@@ -156,8 +168,17 @@ class Estimator:
 
     # -- training ------------------------------------------------------------------------------------------------------
 
-    def fit(self, x: Any, y: Any, sample_weight: Any = None, *, callbacks: Sequence[Any] = (), report: Reports = None,
-            progress: bool | None = None, checkpoint: str | os.PathLike | None = None) -> Any:
+    def fit(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        callbacks: Sequence[Any] = (),
+        report: Reports = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | None = None,
+    ) -> Any:
         """Train on data with labels or numbers.
 
         Parameters
@@ -203,8 +224,10 @@ class Estimator:
             if len(classes) < 2:
                 raise self.error(f"{where}.fit: labels must be of at least two classes, got one class, {classes[0]!r}")
             if resumed and not np.array_equal(self.classes_, classes):
-                raise self.error(f"{where}.fit: with warm_start, labels must be those of the last fit, {self.classes_},"
-                                 f" got {classes}")
+                raise self.error(
+                    f"{where}.fit: with warm_start, labels must be those of the last fit, {self.classes_},"
+                    f" got {classes}"
+                )
         else:
             targets = self._numbers(y, len(x), "fit")
         outputs = len(classes) if classes is not None else 1 if targets.ndim == 1 else targets.shape[1]
@@ -218,13 +241,28 @@ class Estimator:
         files = []
         if checkpoint is not None:
             names = [] if classes is None else [str(c) for c in classes.tolist()]
-            files.append(StateFile(checkpoint, {
-                **self._identity(net), "epochs": self.epochs, "batch": self.batch, "optimizer": repr(rule),
-                "data": [len(x), *(float(np.sum(c)) for c in columns), *names],
-                "weights": float(sum(np.sum(w) for w in tree.leaves(model.state.params)))}))
+            files.append(
+                StateFile(
+                    checkpoint,
+                    {
+                        **self._identity(net),
+                        "epochs": self.epochs,
+                        "batch": self.batch,
+                        "optimizer": repr(rule),
+                        "data": [len(x), *(float(np.sum(c)) for c in columns), *names],
+                        "weights": float(sum(np.sum(w) for w in tree.leaves(model.state.params))),
+                    },
+                )
+            )
         try:
-            self.history_ = model.fit(arrays(*columns).shuffle(self.seed).batch(self.batch), self.epochs,
-                                      callbacks=[*callbacks, *files], seed=self.seed, report=report, progress=progress)
+            self.history_ = model.fit(
+                arrays(*columns).shuffle(self.seed).batch(self.batch),
+                self.epochs,
+                callbacks=[*callbacks, *files],
+                seed=self.seed,
+                report=report,
+                progress=progress,
+            )
         finally:
             self.net_, self.n_features_in_ = model.net, x.shape[1]
             vars(self).pop("feature_names_in_", None)
@@ -288,8 +326,12 @@ class Estimator:
         weights = None if sample_weight is None else self._checked_weights(sample_weight, len(found), "score")
         if self._classifies:
             return float(np.average(found == self._labels(y, len(found), "score"), weights=weights))
-        targets = check.shape(self._numbers(y, len(found), "score"), found.shape,
-                              f"{type(self).__name__}.score: targets", error=self.error)
+        targets = check.shape(
+            self._numbers(y, len(found), "score"),
+            found.shape,
+            f"{type(self).__name__}.score: targets",
+            error=self.error,
+        )
         rest = np.average((targets - found) ** 2, axis=0, weights=weights)
         spread = np.average((targets - np.average(targets, axis=0, weights=weights)) ** 2, axis=0, weights=weights)
         return float(np.mean(1 - rest / np.where(spread > 0, spread, np.nan)))
@@ -303,8 +345,11 @@ class Estimator:
         error: type[Exception] = self.error
         if "sklearn.exceptions" in sys.modules:
             theirs = sys.modules["sklearn.exceptions"].NotFittedError
-            error = theirs if issubclass(theirs, self.error) else type("NotFittedError", (self.error, theirs),
-                                                                       {"__module__": __name__})
+            error = (
+                theirs
+                if issubclass(theirs, self.error)
+                else type("NotFittedError", (self.error, theirs), {"__module__": __name__})
+            )
         raise error(f"{type(self).__name__}: not trained yet (call fit() first)")
 
     def _check_names(self, method, x):
@@ -313,32 +358,49 @@ class Estimator:
         if names is None or known is None or np.array_equal(names, known):
             return
         unseen, missing = sorted({*names} - {*known}), sorted({*known} - {*names})
-        text = "".join(f"{head}:\n" + "".join(f"- {name}\n" for name in found) for head, found in (
-            ("Feature names unseen at fit time", unseen), ("Feature names seen at fit time, yet now missing", missing))
-            if found) or "Feature names must be in the same order as they were in fit.\n"
-        raise self.error(f"{type(self).__name__}.{method}: The feature names should match those that were passed "
-                         f"during fit.\n{text}")
+        text = (
+            "".join(
+                f"{head}:\n" + "".join(f"- {name}\n" for name in found)
+                for head, found in (
+                    ("Feature names unseen at fit time", unseen),
+                    ("Feature names seen at fit time, yet now missing", missing),
+                )
+                if found
+            )
+            or "Feature names must be in the same order as they were in fit.\n"
+        )
+        raise self.error(
+            f"{type(self).__name__}.{method}: The feature names should match those that were passed during fit.\n{text}"
+        )
 
     def _checked_data(self, method: str, x: Any, features: int | None) -> np.ndarray:
         """Data as a finite (N, D) float64 array, with `features` columns where these are known."""
         where = f"{type(self).__name__}.{method}"
-        array = check.shape(self._real(x, f"{where}: data"), ("N", "D"), f"{where}: data", error=self.error,
-                            hint="Reshape your data, for one column with x.reshape(-1, 1) and for one sample with "
-                                 "x.reshape(1, -1)")
+        array = check.shape(
+            self._real(x, f"{where}: data"),
+            ("N", "D"),
+            f"{where}: data",
+            error=self.error,
+            hint="Reshape your data, for one column with x.reshape(-1, 1) and for one sample with x.reshape(1, -1)",
+        )
         for axis, what in enumerate(("sample", "feature")):
             if not array.shape[axis]:
-                raise self.error(f"{where}: there are no data: 0 {what}(s) (shape={array.shape}) while a minimum of 1 "
-                                 "is required.")
+                raise self.error(
+                    f"{where}: there are no data: 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required."
+                )
         if features is not None and array.shape[1] != features:
-            raise self.error(f"{where}: X has {array.shape[1]} features, but {type(self).__name__} is expecting "
-                             f"{features} features as input")
+            raise self.error(
+                f"{where}: X has {array.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{features} features as input"
+            )
         return array
 
     def _real(self, x, what):
         """A finite float64 array."""
         if hasattr(x, "toarray"):
-            raise self.error(f"{what} must be dense: sparse data are not supported, got {type(x).__name__} (pass "
-                             f"x.toarray())")
+            raise self.error(
+                f"{what} must be dense: sparse data are not supported, got {type(x).__name__} (pass x.toarray())"
+            )
         try:
             array = np.asarray(x)
             if array.dtype.kind != "c":
@@ -361,8 +423,10 @@ class Estimator:
         if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
             raise self.error(f"{where}: labels must be finite, got {y[~np.isfinite(y)][0]} (NaN or infinity)")
         if y.dtype.kind not in "fbiuUSO" or (y.dtype.kind == "f" and np.any(y != np.round(y))):
-            raise self.error(f"{where}: Unknown label type: labels must be integers, booleans or texts, got {y.dtype} "
-                             f"with values such as {y[0]!r}")
+            raise self.error(
+                f"{where}: Unknown label type: labels must be integers, booleans or texts, got {y.dtype} "
+                f"with values such as {y[0]!r}"
+            )
         return y
 
     def _numbers(self, y: Any, number: int, method: str) -> np.ndarray:
@@ -380,8 +444,10 @@ class Estimator:
         where = f"{type(self).__name__}.{method}: sample_weight"
         weights = self._real(weights, where)
         if weights.shape != (number,) or np.any(weights < 0) or not np.any(weights):
-            raise self.error(f"{where} must be {number} numbers >= 0, not all zero, got shape {weights.shape} and the "
-                             f"sum {weights.sum():g}")
+            raise self.error(
+                f"{where} must be {number} numbers >= 0, not all zero, got shape {weights.shape} and the "
+                f"sum {weights.sum():g}"
+            )
         return weights
 
 

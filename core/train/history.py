@@ -66,8 +66,9 @@ class History:
 
     def to_dataframe(self) -> Any:
         """Return the history as a pandas DataFrame with a row for each epoch."""
-        return dataframe({name: self[name] for name in self.names if name != "epoch"}, "epoch",
-                         self["epoch"].astype(int))
+        return dataframe(
+            {name: self[name] for name in self.names if name != "epoch"}, "epoch", self["epoch"].astype(int)
+        )
 
     def plot(self, ax: Any = None, *, names: Sequence[str] = ("loss",), **line: Any) -> Any:
         """Draw numbers of training and validation over the epochs.

@@ -59,8 +59,13 @@ class Run:
     def __init__(self, model, source, epochs, validation, callbacks, checkpoint, seed):
         given = [*callbacks, *([] if checkpoint is None else [Checkpoint(checkpoint)])]
         for c in given:
-            check.kind(c, Callback, "Model.fit: callbacks", "instances of train.Callback",
-                       hint="functions of records go to report=")
+            check.kind(
+                c,
+                Callback,
+                "Model.fit: callbacks",
+                "instances of train.Callback",
+                hint="functions of records go to report=",
+            )
         self.callbacks = sorted(given, key=lambda c: isinstance(c, StateFile))  # they record the others
         self.model, self.source, self.epochs, self.validation, self.seed = model, source, epochs, validation, seed
         self.state, self.history = model.state, History()
@@ -71,8 +76,14 @@ class Run:
         self.loss: Any = None
         self.previous: Any = None
         self.stopped: str | None = None
-        self._hooks = {name: [(c, f) for c in self.callbacks if getattr(f := getattr(c, name), "__func__", f)
-                              is not getattr(Callback, name)] for name in Callback.hooks}
+        self._hooks = {
+            name: [
+                (c, f)
+                for c in self.callbacks
+                if getattr(f := getattr(c, name), "__func__", f) is not getattr(Callback, name)
+            ]
+            for name in Callback.hooks
+        }
         memory = getattr(source, "arrays_in_memory", lambda: None)()
         compiled = memory is not None and not (self._hooks["step_begin"] or self._hooks["step_end"] or self.outside)
         self._memory: Any = memory if compiled else None
@@ -108,8 +119,10 @@ class Run:
                 hook(self)
             except Exception as error:
                 complete = name in ("evaluation_end", "epoch_end", "epoch_saved", "run_end")
-                error.add_note(f"Model.fit: raised by the callback {type(callback).__name__} in {name}, epoch "
-                               f"{self.epoch + (not complete)}, step {self.step}")
+                error.add_note(
+                    f"Model.fit: raised by the callback {type(callback).__name__} in {name}, epoch "
+                    f"{self.epoch + (not complete)}, step {self.step}"
+                )
                 raise
 
     # -- the run -------------------------------------------------------------------------------------------------------
@@ -135,8 +148,10 @@ class Run:
                         break
                     self.stopped = self.stopped or work.stopped
             except IndexError as error:
-                error.add_note(f"Model.fit: in epoch {self.epoch + 1}, after step {self.step} or later (labels must be "
-                               f"at least 0 and below the number of classes)")
+                error.add_note(
+                    f"Model.fit: in epoch {self.epoch + 1}, after step {self.step} or later (labels must be "
+                    f"at least 0 and below the number of classes)"
+                )
                 raise
             finally:
                 if interrupted:
@@ -231,8 +246,9 @@ class Run:
         while self.batches < whole:
             began = time.perf_counter()
             stop = min(self.batches + self._chunk, whole)
-            self.state, self.inside = self._loops.steps(self.state, self.inside, memory.arrays, order, epoch,
-                                                        np.int64(self.batches), np.int64(stop))
+            self.state, self.inside = self._loops.steps(
+                self.state, self.inside, memory.arrays, order, epoch, np.int64(self.batches), np.int64(stop)
+            )
             made, self.batches = stop - self.batches, stop
             seconds = max(time.perf_counter() - began, 1e-6)
             if made == self._chunk:  # the first one may compile
@@ -241,8 +257,9 @@ class Run:
             if interrupted or self.stopped:
                 return False
         if rest and not memory.drop_remainder and self.batches == whole:
-            self.state, self.inside = self._loops.step(self.state, self.inside, memory.arrays,
-                                                       order[whole * memory.size :], epoch)
+            self.state, self.inside = self._loops.step(
+                self.state, self.inside, memory.arrays, order[whole * memory.size :], epoch
+            )
             self.batches += 1
         return True
 
@@ -250,9 +267,17 @@ class Run:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the run needs to resume, as a tree of arrays and numbers."""
-        return {"state": self.state, "inside": self.inside, "outside": self.outside, "epoch": self.epoch,
-                "first": self.first, "batches": self.batches, "position": self.position, "seed": self.seed,
-                "callbacks": {f"{k}:{type(c).__name__}": c.state() for k, c in enumerate(self.callbacks)}}
+        return {
+            "state": self.state,
+            "inside": self.inside,
+            "outside": self.outside,
+            "epoch": self.epoch,
+            "first": self.first,
+            "batches": self.batches,
+            "position": self.position,
+            "seed": self.seed,
+            "callbacks": {f"{k}:{type(c).__name__}": c.state() for k, c in enumerate(self.callbacks)},
+        }
 
     def restore(self, snapshot: dict[str, Any], records: list[dict[str, Any]]) -> None:
         """Continue from a snapshot."""

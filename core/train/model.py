@@ -70,15 +70,32 @@ class Model:
     True
     """
 
-    def __init__(self, net: Any, loss: Callable[[Any, Any], Any], optimizer: Any = None, *,
-                 metrics: Sequence[Any] | Mapping[str, Any] = (), accumulate: int = 1, clip: float | None = None,
-                 average: float | None = None, checkpoint: bool = False, precision: Any = None):
+    def __init__(
+        self,
+        net: Any,
+        loss: Callable[[Any, Any], Any],
+        optimizer: Any = None,
+        *,
+        metrics: Sequence[Any] | Mapping[str, Any] = (),
+        accumulate: int = 1,
+        clip: float | None = None,
+        average: float | None = None,
+        checkpoint: bool = False,
+        precision: Any = None,
+    ):
         check.kind(net, Callable, "train.Model: the network", "callable")
         self.loss = check.kind(loss, Callable, "train.Model: loss", "a function of prediction and target")
         self.metrics = _named(metrics)
         self._outside = any(not m.compiled for m in self.metrics.values())
-        self.step = step(self._objective, optim.Adam() if optimizer is None else optimizer, accumulate=accumulate,
-                         clip=clip, average=average, checkpoint=checkpoint, precision=precision)
+        self.step = step(
+            self._objective,
+            optim.Adam() if optimizer is None else optimizer,
+            accumulate=accumulate,
+            clip=clip,
+            average=average,
+            checkpoint=checkpoint,
+            precision=precision,
+        )
         self.state: State = self.step.init(net)
         self.compiled, self.in_place = jit(self.advance), jit(self.advance, donate=0)
         self.epochs = 0
@@ -186,8 +203,10 @@ class Model:
         fresh = {name: metric.init() for name, metric in self.metrics.items()}
         inside = {name: fresh[name] for name, metric in self.metrics.items() if metric.compiled}
         inside["loss"] = np.float64(0), np.float64(0)
-        return (tree.map(lambda x: np.asarray(x)[()], inside),  # scalars as the step returns them, no (0-d) arrays
-                {name: state for name, state in fresh.items() if name not in inside})
+        return (
+            tree.map(lambda x: np.asarray(x)[()], inside),  # scalars as the step returns them, no (0-d) arrays
+            {name: state for name, state in fresh.items() if name not in inside},
+        )
 
     def count(self, outside: dict[str, Any], prediction: Any, batch: Any) -> dict[str, Any]:
         """Add a batch to the metrics that are not computed in compiled code."""
@@ -210,9 +229,18 @@ class Model:
 
     # -- use -----------------------------------------------------------------------------------------------------------
 
-    def fit(self, source: Iterable[Any], epochs: int, *, validation: Iterable[Any] | None = None,
-            callbacks: Sequence[Callback] = (), seed: int = 0, checkpoint: str | os.PathLike | None = None,
-            report: Reports = None, progress: bool | None = None) -> History:
+    def fit(
+        self,
+        source: Iterable[Any],
+        epochs: int,
+        *,
+        validation: Iterable[Any] | None = None,
+        callbacks: Sequence[Callback] = (),
+        seed: int = 0,
+        checkpoint: str | os.PathLike | None = None,
+        report: Reports = None,
+        progress: bool | None = None,
+    ) -> History:
         """Train the network.
 
         Parameters
@@ -253,11 +281,15 @@ class Model:
         """
         check.integer(epochs, "Model.fit: epochs", 1)
         if isinstance(source, (tuple, np.ndarray)):
-            raise TypeError("Model.fit: the source must give batches, got arrays (use data.arrays(inputs, targets)"
-                            ".shuffle(seed=0).batch(32))")
+            raise TypeError(
+                "Model.fit: the source must give batches, got arrays (use data.arrays(inputs, targets)"
+                ".shuffle(seed=0).batch(32))"
+            )
         if hasattr(source, "__next__"):
-            raise TypeError("Model.fit: the source must be one that each epoch can iterate over, got an iterator (pass "
-                            "a list of batches, or data.generator of the function that makes it)")
+            raise TypeError(
+                "Model.fit: the source must be one that each epoch can iterate over, got an iterator (pass "
+                "a list of batches, or data.generator of the function that makes it)"
+            )
         self.state = self.state._replace(key=np.asarray(random.key(seed)))
         return Run(self, source, epochs, validation, callbacks, checkpoint, seed).work(report, progress)
 
@@ -303,8 +335,9 @@ class Model:
         check.integer(batch, "Model.predict: batch", 1)
         sizes = {np.shape(x)[0] if np.ndim(x) else 0 for x in tree.leaves(inputs)}
         if len(sizes) != 1 or 0 in sizes:
-            raise ValueError(f"Model.predict: inputs must be arrays with one number of samples of at least 1, got "
-                             f"{sorted(sizes)}")
+            raise ValueError(
+                f"Model.predict: inputs must be arrays with one number of samples of at least 1, got {sorted(sizes)}"
+            )
         net, n = self.net, sizes.pop()
         parts = [self._apply(net, tree.map(lambda x, k=k: x[k : k + batch], inputs)) for k in range(0, n, batch)]
         return tree.map(lambda *xs: np.concatenate(xs), *parts)
@@ -326,8 +359,10 @@ def _parts(batch):
         kind = f"{len(batch)} parts" if isinstance(batch, (tuple, list)) else type(batch).__name__
         raise ValueError(f"Model: a batch must be (inputs, targets) or (inputs, targets, weights), got {kind}")
     if any(np.ndim(leaf) == 0 for leaf in tree.leaves(batch)):
-        raise ValueError("Model: arrays of a batch must have samples along their first axis, got a single sample "
-                         "(batch the source: source.batch(32))")
+        raise ValueError(
+            "Model: arrays of a batch must have samples along their first axis, got a single sample "
+            "(batch the source: source.batch(32))"
+        )
     return (*batch, None) if len(batch) == 2 else tuple(batch)
 
 
@@ -347,6 +382,8 @@ def _named(metrics):
     found = [get_metric(m) for m in metrics]
     names = [m if isinstance(m, str) else m.name for m in metrics]
     if len(set(names)) != len(names) or "loss" in names:
-        raise ValueError(f"train.Model: metrics must have different names, none of them loss, got {', '.join(names)} "
-                         f"(pass a dictionary of names)")
+        raise ValueError(
+            f"train.Model: metrics must have different names, none of them loss, got {', '.join(names)} "
+            f"(pass a dictionary of names)"
+        )
     return dict(zip(names, found, strict=True))

@@ -94,8 +94,17 @@ class Step:
     1
     """
 
-    def __init__(self, loss: Callable[..., Any], optimizer: Any, accumulate: int, clip: float | None,
-                 average: float | None, checkpoint: bool, donate: bool, precision: Policy | None):
+    def __init__(
+        self,
+        loss: Callable[..., Any],
+        optimizer: Any,
+        accumulate: int,
+        clip: float | None,
+        average: float | None,
+        checkpoint: bool,
+        donate: bool,
+        precision: Policy | None,
+    ):
         self.loss, self.optimizer, self.accumulate = loss, optimizer, accumulate
         self.clip, self.average, self.checkpoint, self.precision = clip, average, checkpoint, precision
         self._compiled = jit(self.apply, donate=0 if donate else ())
@@ -187,16 +196,20 @@ class Step:
         if factor is not None:
             grads = tree.map(lambda g: g / np.astype(factor, np.result_type(g)), grads)
         if not any(isinstance(g, Tensor) for g in tree.leaves(grads)) and isinstance(value, Tensor):
-            raise ValueError("train.step: the loss must depend on the parameters of the network, got one that depends "
-                             "on none of them")
+            raise ValueError(
+                "train.step: the loss must depend on the parameters of the network, got one that depends "
+                "on none of them"
+            )
         return value, aux, rest, grads
 
     def _accumulated(self, params, rest, key, batch, loss_scale):
         """The same as the mean over parts of the batch, one after the other; the last one may be smaller."""
         sizes = {len(leaf) if np.ndim(leaf) else 0 for leaf in tree.leaves(batch)}
         if len(sizes) != 1 or 0 in sizes:
-            raise ValueError("train.step: with accumulate, arrays of a batch must have one number of samples along the "
-                             f"first axis, got {sorted(sizes)}")
+            raise ValueError(
+                "train.step: with accumulate, arrays of a batch must have one number of samples along the "
+                f"first axis, got {sorted(sizes)}"
+            )
         n = sizes.pop()
         size = -(-n // self.accumulate)
         k = n // size
@@ -218,6 +231,7 @@ class Step:
         total, sums, rest = carry
         return total, aux, rest, sums
 
+
 def _joined(parts, last):
     """The results of equal parts and of a smaller one: its own entry, or its samples behind those of the others."""
     if np.shape(parts)[1:] == np.shape(last):
@@ -225,8 +239,17 @@ def _joined(parts, last):
     return np.concatenate([np.reshape(parts, (-1, *np.shape(parts)[2:])), last])
 
 
-def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip: float | None = None,
-         average: float | None = None, checkpoint: bool = False, donate: bool = False, precision: Any = None) -> Step:
+def step(
+    loss: Callable[..., Any],
+    optimizer: Any,
+    *,
+    accumulate: int = 1,
+    clip: float | None = None,
+    average: float | None = None,
+    checkpoint: bool = False,
+    donate: bool = False,
+    precision: Any = None,
+) -> Step:
     """Return a training step: forward pass, gradient, clipping, optimizer and averages in one compiled function.
 
     Parameters
@@ -281,13 +304,17 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
     """
     check.kind(loss, Callable, "train.step: loss", "a function of a network and a batch")
     if isinstance(optimizer, type):
-        raise TypeError(f"train.step: optimizer must be an instance, got the class {optimizer.__name__} (make one: "
-                        f"optim.{optimizer.__name__}(...))")
+        raise TypeError(
+            f"train.step: optimizer must be an instance, got the class {optimizer.__name__} (make one: "
+            f"optim.{optimizer.__name__}(...))"
+        )
     if not (hasattr(optimizer, "init") and hasattr(optimizer, "step")):
         raise TypeError(f"train.step: optimizer must be one of core.optim, got {type(optimizer).__name__}")
     if len(inspect.signature(optimizer.init).parameters) != 1:
-        raise TypeError(f"train.step: optimizer must step by gradients, got {type(optimizer).__name__}, whose `init` "
-                        f"and `step` take the loss and the batch (call them in a loop of your own)")
+        raise TypeError(
+            f"train.step: optimizer must step by gradients, got {type(optimizer).__name__}, whose `init` "
+            f"and `step` take the loss and the batch (call them in a loop of your own)"
+        )
     check.integer(accumulate, "train.step: accumulate", 1)
     if clip is not None:
         check.positive(clip, "train.step: clip")

@@ -40,18 +40,25 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
         leaves, structure = tree.flatten((args, kwargs))
         if eager(leaves):
             return f(*args, **kwargs)
-        arrays = [hasattr(x, "dtype") or isinstance(x, (int, float, complex)) and not isinstance(x, bool)
-                  for x in leaves]
+        arrays = [
+            hasattr(x, "dtype") or isinstance(x, (int, float, complex)) and not isinstance(x, bool) for x in leaves
+        ]
         traced = [x for x, a in zip(leaves, arrays, strict=True) if a]
 
         def call(*tensors):
             it = iter(tensors)
-            full_args, full_kwargs = tree.unflatten(structure,
-                                                    [next(it) if a else x for x, a in zip(leaves, arrays, strict=True)])
+            full_args, full_kwargs = tree.unflatten(
+                structure, [next(it) if a else x for x, a in zip(leaves, arrays, strict=True)]
+            )
             return traceable(f)(*full_args, **full_kwargs)
 
-        body = trace_body(call, tree.structure(tuple(traced)), [spec_of(x) for x in traced],
-                          f"checkpoint of {function_name(f)}", stage=True)
+        body = trace_body(
+            call,
+            tree.structure(tuple(traced)),
+            [spec_of(x) for x in traced],
+            f"checkpoint of {function_name(f)}",
+            stage=True,
+        )
         return tree.unflatten(body.structure, bind(checkpoint_p, *traced, *body.captured, graph=body.graph))
 
     checkpointed.__name__ = f"checkpoint({function_name(f)})"
@@ -59,9 +66,14 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     return checkpointed
 
 
-checkpoint_p = Primitive("checkpoint", lambda *args, graph: tuple(evaluate(graph, *args)),
-                         lambda *specs, graph: tuple(graph.out_specs),
-                         multiple=True, kind="control", flops=0)
+checkpoint_p = Primitive(
+    "checkpoint",
+    lambda *args, graph: tuple(evaluate(graph, *args)),
+    lambda *specs, graph: tuple(graph.out_specs),
+    multiple=True,
+    kind="control",
+    flops=0,
+)
 checkpoint_p.depends = lambda hits, *, graph: depends(graph, hits)
 
 
@@ -92,9 +104,16 @@ def _(args, axes, size, *, graph):
     return bind(checkpoint_p, *args, graph=new), tuple([0 if b else None for b in out])
 
 
-_stop = Primitive("stop_gradient", lambda x: x, lambda x: x, kind="elementwise", flops=0, emit=lambda b, x: x,
-                  differentiable=False,
-                  samples=lambda rng: [((rng.normal(size=3),), {})])
+_stop = Primitive(
+    "stop_gradient",
+    lambda x: x,
+    lambda x: x,
+    kind="elementwise",
+    flops=0,
+    emit=lambda b, x: x,
+    differentiable=False,
+    samples=lambda rng: [((rng.normal(size=3),), {})],
+)
 _stop.loop = lambda x: (x.dtype, x.dtype)
 _stop.defbatch(lambda args, axes, size: (bind(_stop, *args), axes[0]))
 

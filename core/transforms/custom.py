@@ -138,8 +138,9 @@ class custom_vjp(_Custom):
             return flat(pair[0]), residuals
 
         def bwd(residuals, cts):
-            found = traceable(self.bwd)(*fixed, tree.unflatten(res_structure[0], residuals),
-                                        tree.unflatten(ends[0], cts))
+            found = traceable(self.bwd)(
+                *fixed, tree.unflatten(res_structure[0], residuals), tree.unflatten(ends[0], cts)
+            )
             if not isinstance(found, (tuple, list)) or len(found) != len(active):
                 got = f"{len(found)} values" if isinstance(found, (tuple, list)) else type(found).__name__
                 raise TypeError(
@@ -150,8 +151,14 @@ class custom_vjp(_Custom):
 
         missing = " (define one with .defvjp(fwd, bwd))"
         defined = self.bwd is not None
-        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))), fwd if defined else None,
-                     bwd if defined else None, missing=missing)
+        return Rules(
+            where,
+            0,
+            lambda *xs: flat(traceable(self.f)(*full(xs))),
+            fwd if defined else None,
+            bwd if defined else None,
+            missing=missing,
+        )
 
 
 class custom_jvp(_Custom):
@@ -229,8 +236,9 @@ class custom_jvp(_Custom):
         where = self._where
 
         def jvp(xs, tangents):
-            pair = traceable(self.rule)(*fixed, tuple(tree.unflatten(structure, xs)),
-                                        tuple(tree.unflatten(structure, tangents)))
+            pair = traceable(self.rule)(
+                *fixed, tuple(tree.unflatten(structure, xs)), tuple(tree.unflatten(structure, tangents))
+            )
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise TypeError(f"{where}: the rule must return a pair (out, tangent), got {type(pair).__name__}")
             outs = flat(pair[0])
@@ -242,5 +250,10 @@ class custom_jvp(_Custom):
             return outs, t_outs
 
         missing = " (define one with .defjvp(rule) or .defjvps(*rules))"
-        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))),
-                     jvp=jvp if self.rule is not None else None, missing=missing)
+        return Rules(
+            where,
+            0,
+            lambda *xs: flat(traceable(self.f)(*full(xs))),
+            jvp=jvp if self.rule is not None else None,
+            missing=missing,
+        )

@@ -62,7 +62,8 @@ def parse_abi(abi: Sequence[str], where: str) -> list[tuple[str, int, np.dtype]]
 def c_types(parsed, in_specs: Sequence[Spec]) -> list[Any]:
     """The ctypes of the parameters."""
     return [
-        ctypes.c_void_p if what in ("in", "out", "shape", "outshape")
+        ctypes.c_void_p
+        if what in ("in", "out", "shape", "outshape")
         else np.ctypeslib.as_ctypes_type(in_specs[i].dtype if what == "value" else integer)
         for what, i, integer in parsed
     ]
@@ -144,8 +145,14 @@ def _entry(body, scope):
     import numba
     from numba import types
 
-    lines = ["def entry(table):", "    try:", *[f"        {b}" for b in body], "        return 0",
-             "    except Exception:", "        return 1"]
+    lines = [
+        "def entry(table):",
+        "    try:",
+        *[f"        {b}" for b in body],
+        "        return 0",
+        "    except Exception:",
+        "        return 1",
+    ]
     scope["carray"] = numba.carray
     exec("\n".join(lines), scope)  # noqa: S102  the text is ours
     return numba.cfunc(types.int32(types.CPointer(types.voidptr)))(scope["entry"])

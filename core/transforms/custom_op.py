@@ -161,8 +161,9 @@ class CustomOp(ByName):
             a = np.asarray(r)
             if a.shape != s.shape or (a.dtype != s.dtype and not isinstance(r, (bool, int, float, complex))):
                 raise ValueError(f"{self.where}: output {k} must be {s}, as out says, got {Spec(a.shape, a.dtype)}")
-            shared = not a.flags.writeable or any(np.may_share_memory(a, x)
-                                                  for x in inputs if isinstance(x, np.ndarray))
+            shared = not a.flags.writeable or any(
+                np.may_share_memory(a, x) for x in inputs if isinstance(x, np.ndarray)
+            )
             outs.append((a.astype(s.dtype) if shared or a.dtype != s.dtype else a)[()])
         return tuple(outs)
 
@@ -190,8 +191,9 @@ class CustomOp(ByName):
                 self._entries[key] = custom_native.numba_entry(self.function, in_specs, out_specs, static)
             else:
                 parsed = self._parsed(len(in_specs), len(out_specs))
-                self._entries[key] = custom_native.c_entry(custom_native.address_of(self.function, self.where), parsed,
-                                                           in_specs, out_specs)
+                self._entries[key] = custom_native.c_entry(
+                    custom_native.address_of(self.function, self.where), parsed, in_specs, out_specs
+                )
         return self._entries[key]
 
     # -- rules ---------------------------------------------------------------------------------------------------------
@@ -256,15 +258,17 @@ class CustomOp(ByName):
         def bwd(residuals, cts):
             if axes is None:
                 return pull(outs, args, cts, structure, static)
-            found = vmap(lambda o, x, c: pull(o, x, c, structure, static),
-                         in_axes=(0, axes, 0))(list(outs), list(args), list(cts))
+            found = vmap(lambda o, x, c: pull(o, x, c, structure, static), in_axes=(0, axes, 0))(
+                list(outs), list(args), list(cts)
+            )
             return [g if g is None or ax == 0 else np.sum(g, axis=0) for g, ax in zip(found, axes, strict=True)]
 
         def jvp(xs, tangents):
             if axes is None:
                 return outs, push(outs, args, tangents, structure, static)
-            t = vmap(lambda o, x, t: push(o, x, t, structure, static),
-                     in_axes=(0, axes, axes))(list(outs), list(args), list(tangents))
+            t = vmap(lambda o, x, t: push(o, x, t, structure, static), in_axes=(0, axes, axes))(
+                list(outs), list(args), list(tangents)
+            )
             return outs, t
 
         rules = Rules(self.where, len(args), lambda *xs: outs)
@@ -330,8 +334,10 @@ class CustomOp(ByName):
         elif self.batching == "broadcast":
             if self.abi == "elementwise":
                 rank = max(np.ndim(a) - b for a, b in zip(moved, flags, strict=True))
-                moved = [np.reshape(a, (size, *(1,) * (rank + 1 - np.ndim(a)), *np.shape(a)[1:])) if b else a
-                         for a, b in zip(moved, flags, strict=True)]
+                moved = [
+                    np.reshape(a, (size, *(1,) * (rank + 1 - np.ndim(a)), *np.shape(a)[1:])) if b else a
+                    for a, b in zip(moved, flags, strict=True)
+                ]
             else:
                 moved = [a if b else move_batch_axis(a, None, size) for a, b in zip(moved, flags, strict=True)]
             outs = bind(self.primitive, *moved, **static)
@@ -359,16 +365,19 @@ class CustomOp(ByName):
         return [s._replace(shape=s.shape[1:]) if b else s for s, b in zip(specs, is_batched, strict=True)]
 
     def _loop_specs(self, *specs, is_batched, examples, **static):
-        return tuple([s._replace(shape=(examples, *s.shape))
-                      for s in self._specs(*self._one(specs, is_batched), **static)])
+        return tuple(
+            [s._replace(shape=(examples, *s.shape)) for s in self._specs(*self._one(specs, is_batched), **static)]
+        )
 
     def _loop_impl(self, *args, is_batched, examples, **static):
         specs = self._loop_specs(*[spec_of(a) for a in args], is_batched=is_batched, examples=examples, **static)
         outs = [np.empty(s.shape, s.dtype) for s in specs]
         for i in range(examples):
-            for o, r in zip(outs,
-                            self._impl(*[a[i] if b else a for a, b in zip(args, is_batched, strict=True)], **static),
-                            strict=True):
+            for o, r in zip(
+                outs,
+                self._impl(*[a[i] if b else a for a, b in zip(args, is_batched, strict=True)], **static),
+                strict=True,
+            ):
                 o[i] = r
         return tuple(outs)
 
@@ -400,16 +409,37 @@ def _read_only(a):
 
 
 @overload
-def custom_op(function: None = None, *, out: Callable[..., Any] | None = None, mode: str = "numba",
-              batch: str | None = None, name: str | None = None, argtypes: Sequence[Any] | None = None,
-              abi: Sequence[str] | str | None = None) -> Callable[[Any], CustomOp]: ...
+def custom_op(
+    function: None = None,
+    *,
+    out: Callable[..., Any] | None = None,
+    mode: str = "numba",
+    batch: str | None = None,
+    name: str | None = None,
+    argtypes: Sequence[Any] | None = None,
+    abi: Sequence[str] | str | None = None,
+) -> Callable[[Any], CustomOp]: ...
 @overload
-def custom_op(function: Any, *, out: Callable[..., Any] | None = None, mode: str = "numba", batch: str | None = None,
-              name: str | None = None, argtypes: Sequence[Any] | None = None,
-              abi: Sequence[str] | str | None = None) -> CustomOp: ...
-def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mode: str = "numba",
-              batch: str | None = None, name: str | None = None, argtypes: Sequence[Any] | None = None,
-              abi: Sequence[str] | str | None = None) -> Any:
+def custom_op(
+    function: Any,
+    *,
+    out: Callable[..., Any] | None = None,
+    mode: str = "numba",
+    batch: str | None = None,
+    name: str | None = None,
+    argtypes: Sequence[Any] | None = None,
+    abi: Sequence[str] | str | None = None,
+) -> CustomOp: ...
+def custom_op(
+    function: Any = None,
+    *,
+    out: Callable[..., Any] | None = None,
+    mode: str = "numba",
+    batch: str | None = None,
+    name: str | None = None,
+    argtypes: Sequence[Any] | None = None,
+    abi: Sequence[str] | str | None = None,
+) -> Any:
     """Make an operator of the core from code of your own. Usable as a decorator.
 
     Parameters

@@ -78,8 +78,9 @@ class Elementwise(ByName):
         return self._apply(*args)
 
     def _bind(self, args, kwargs):
-        signature = self._signature or inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-                                                          for n in self.names])
+        signature = self._signature or inspect.Signature(
+            [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in self.names]
+        )
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -127,8 +128,9 @@ class Elementwise(ByName):
     def _scalar_graph(self, specs: Sequence[Spec], inline: bool = False) -> Graph:
         key = (inline, *[(s.dtype, s.weak) for s in specs])
         if key not in self._graphs:
-            self._graphs[key] = scalar_graph(self._converted, [s._replace(shape=()) for s in specs], self._where,
-                                             inline)
+            self._graphs[key] = scalar_graph(
+                self._converted, [s._replace(shape=()) for s in specs], self._where, inline
+            )
         return self._graphs[key]
 
     @cached_property
@@ -146,7 +148,12 @@ class Elementwise(ByName):
             PRIMITIVES.pop(name, None)
             n = len(self.names)
             public = define.elementwise(
-                name, impl=self._apply, loop=self._loop, emit=self._emit, doc=self.__doc__, flops=len(graph.equations),
+                name,
+                impl=self._apply,
+                loop=self._loop,
+                emit=self._emit,
+                doc=self.__doc__,
+                flops=len(graph.equations),
                 d=[lambda out, *args, i=i: self._partial((i,))(*args) for i in range(n)],
             )
             self._primitive = public.primitive
@@ -277,8 +284,10 @@ def canonical(graph: Graph) -> str:
     def show(atom):
         return f"{atom.value!r}:{atom.spec}" if type(atom) is Const else f"{number[atom]}:{atom.spec}"
 
-    lines = [f"{show(e.outputs[0])}={e.primitive.name}{sorted(e.params.items())!r}({','.join(map(show, e.inputs))})"
-             for e in graph.equations]
+    lines = [
+        f"{show(e.outputs[0])}={e.primitive.name}{sorted(e.params.items())!r}({','.join(map(show, e.inputs))})"
+        for e in graph.equations
+    ]
     return "\n".join([",".join(map(show, graph.inputs)), *lines, ",".join(map(show, graph.outputs))])
 
 

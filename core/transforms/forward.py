@@ -146,13 +146,16 @@ def _check_tangents(where, primals, tangents):
 
 
 @overload
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
-        has_aux: Literal[False] = False) -> tuple[Any, Any]: ...
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> tuple[Any, Any]: ...
 @overload
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
-        has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
-        has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
+) -> tuple[Any, Any, Any]: ...
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
     """Value of `f` and its directional derivative (Jacobian-vector product), in one forward pass.
 
     Parameters

@@ -23,8 +23,17 @@ from ..tensor import VALUES, Tensor
 from .results import own, own_tree
 from .tape import TapeTensor, TapeTrace, backward, inexact
 
-__all__ = ["check_arrays", "check_inexact", "check_plain", "grad", "replaced", "select_arguments", "split_aux",
-           "value_and_grad", "vjp"]
+__all__ = [
+    "check_arrays",
+    "check_inexact",
+    "check_plain",
+    "grad",
+    "replaced",
+    "select_arguments",
+    "split_aux",
+    "value_and_grad",
+    "vjp",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,18 +98,21 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
 
     def pull(cts):
         found = backward(trace.nodes, [(*e, ct) for e, ct in zip(ends, cts, strict=True) if e is not None], nodes)
-        return [np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g
-                for g, x in zip(found, leaves, strict=True)]
+        return [
+            np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g for g, x in zip(found, leaves, strict=True)
+        ]
 
     return values, rest, pull
 
 
 @overload
-def vjp(f: Callable[..., Any], *primals: Any,
-        has_aux: Literal[False] = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(
+    f: Callable[..., Any], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
 @overload
-def vjp(f: Callable[..., Any], *primals: Any,
-        has_aux: Literal[True]) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
+def vjp(
+    f: Callable[..., Any], *primals: Any, has_aux: Literal[True]
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of `f` and a function that pulls cotangents back (vector-Jacobian product).
 
@@ -181,9 +193,13 @@ def split_aux(out: Any, f: Callable[..., Any]) -> tuple[Any, Any]:
 
 def select_arguments(args: Sequence[Any], argnums: int | Sequence[int], where: str) -> tuple[int, ...]:
     """`argnums` as a tuple of valid positions."""
-    nums = (argnums,) if isinstance(
-        argnums, (int, np.integer)
-    ) else tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    nums = (
+        (argnums,)
+        if isinstance(argnums, (int, np.integer))
+        else tuple(argnums)
+        if isinstance(argnums, Sequence)
+        else (argnums,)
+    )
     for n in nums:
         if not isinstance(n, (int, np.integer)):
             raise TypeError(f"{where}: argnums must be an integer or a sequence of them, got {argnums!r}")
@@ -200,8 +216,9 @@ def replaced(args: Sequence[Any], positions: Sequence[int], values: Sequence[Any
     return full
 
 
-def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
-                   has_aux: bool = False) -> Callable[P, tuple[R, Any]]:
+def value_and_grad(
+    f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]:
     """Function that returns the value of the scalar function `f` and its gradient.
 
     Parameters
@@ -258,9 +275,13 @@ def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
 
         (value,), aux, pull = _vjp_flat(flat, leaves)
         kind = type(value)
-        one = 1.0 if kind is float else kind(1) if issubclass(kind, np.generic) else np.ones(
-            (), np.result_type(value)
-        )[()]
+        one = (
+            1.0
+            if kind is float
+            else kind(1)
+            if issubclass(kind, np.generic)
+            else np.ones((), np.result_type(value))[()]
+        )
         grads = tree.unflatten(structure, own(pull([one])))
         grads = grads[0] if isinstance(argnums, (int, np.integer)) else tuple(grads)
         (value,) = own([value])

@@ -28,8 +28,13 @@ from .tape import inexact
 __all__ = ["custom_linear_solve", "root"]
 
 
-def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable, Any], Any],
-                        transpose_solve: Callable[[Callable, Any], Any] | None = None, symmetric: bool = False) -> Any:
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable, Any], Any],
+    transpose_solve: Callable[[Callable, Any], Any] | None = None,
+    symmetric: bool = False,
+) -> Any:
     """Solution x of ``matvec(x) = b`` by a solver of your own, differentiable in `b` and in all that `matvec` closes
     over.
 
@@ -80,8 +85,9 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
 
     # what matvec closes over becomes arguments of the system
     graph, captured = make_graph(flat, specs, "matvec")
-    rules = _linear_rules(lambda xs, consts: evaluate(graph, *xs, *consts), len(captured), specs, structure, solve,
-                          transpose_solve)
+    rules = _linear_rules(
+        lambda xs, consts: evaluate(graph, *xs, *consts), len(captured), specs, structure, solve, transpose_solve
+    )
     return tree.unflatten(structure, apply(rules, [*captured, *leaves]))
 
 
@@ -109,8 +115,11 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
         moving = [i for i in range(n) if inexact(consts[i])]
         right = list(tangents[n:])
         if moving:
-            _, change = jvp(_of(lambda consts: matvec(x, consts), consts, moving), [consts[i] for i in moving],
-                            [tangents[i] for i in moving])
+            _, change = jvp(
+                _of(lambda consts: matvec(x, consts), consts, moving),
+                [consts[i] for i in moving],
+                [tangents[i] for i in moving],
+            )
             right = [t - c for t, c in zip(right, change, strict=True)]
         return x, apply(rules, [*consts, *right])
 
@@ -149,8 +158,12 @@ def _of(f, values, moving):
 # -- roots -------------------------------------------------------------------------------------------------------------
 
 
-def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: str | None = None,
-         linear_solve: Callable[[Callable, Any], Any] | None = None) -> Callable[..., Any]:
+def root(
+    f: Callable[..., Any],
+    solver: Callable[[Callable, Any], Any],
+    mode: str | None = None,
+    linear_solve: Callable[[Callable, Any], Any] | None = None,
+) -> Callable[..., Any]:
     """Function ``(x0, *args) -> x`` with ``f(x, *args) = 0``, differentiable in `args` whatever the solver.
 
     Parameters
@@ -205,8 +218,9 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
         def residual(x, theta):
             x, arguments = tree.unflatten(structure, [*x, *theta])
             out, got = tree.flatten(f(x, *arguments))
-            if got != structure.children[0] or any(np.shape(o) != np.shape(v)
-                                                   for o, v in zip(out, tree.leaves(x), strict=True)):
+            if got != structure.children[0] or any(
+                np.shape(o) != np.shape(v) for o, v in zip(out, tree.leaves(x), strict=True)
+            ):
                 raise ValueError(
                     f"{where}: f must return a tree like x, got {got} of shapes {[np.shape(o) for o in out]}"
                 )
@@ -228,8 +242,11 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
             moving = [i for i, v in enumerate(theta) if inexact(v)]
             if not moving:
                 return x, [np.zeros(np.shape(v), np.result_type(v)) for v in x]
-            _, change = jvp(_of(lambda theta: residual(x, theta), theta, moving), [theta[i] for i in moving],
-                            [tangents[n + i] for i in moving])
+            _, change = jvp(
+                _of(lambda theta: residual(x, theta), theta, moving),
+                [theta[i] for i in moving],
+                [tangents[n + i] for i in moving],
+            )
             right = [-c for c in change]
             if linear_solve is None:
                 return x, _dense(lambda v: residual(v, theta), x, right)
@@ -263,11 +280,20 @@ def _solver_in_python(f, solver, where):
         if got != want:
             raise TreeError(f"{where}: the solver must return a tree like the guess, {want}, got {got}")
         # SciPy makes vectors of scalars
-        return tuple([np.reshape(v, np.shape(g)).astype(np.result_type(g)) if np.size(v) == np.size(g) else v
-                      for v, g in zip(x, guess, strict=True)])
+        return tuple(
+            [
+                np.reshape(v, np.shape(g)).astype(np.result_type(g)) if np.size(v) == np.size(g) else v
+                for v, g in zip(x, guess, strict=True)
+            ]
+        )
 
-    return custom_op(on_arrays, mode="python", batch="sequential", name=where,
-                     out=lambda *specs, structure: specs[: structure.children[0].size])
+    return custom_op(
+        on_arrays,
+        mode="python",
+        batch="sequential",
+        name=where,
+        out=lambda *specs, structure: specs[: structure.children[0].size],
+    )
 
 
 def _dense(residual, x, right):

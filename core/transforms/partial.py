@@ -21,8 +21,17 @@ from .forward import DualTensor, DualTrace
 from .tape import TapeTensor, TapeTrace, backward
 from .vmap import BatchTensor, BatchTrace
 
-__all__ = ["batch_graph", "depends", "forward_backward", "jvp_graph", "split_invariant", "tangent_spec", "tape_of",
-           "vjp_graph", "zeros"]
+__all__ = [
+    "batch_graph",
+    "depends",
+    "forward_backward",
+    "jvp_graph",
+    "split_invariant",
+    "tangent_spec",
+    "tape_of",
+    "vjp_graph",
+    "zeros",
+]
 
 
 def tangent_spec(spec: Spec) -> Spec:
@@ -69,8 +78,9 @@ def jvp_graph(graph: Graph, moving: Sequence[bool], wanted: Sequence[bool]) -> G
         return [*values, *t_outs]
 
     specs = graph.in_specs
-    return make_graph(f, specs + [tangent_spec(s) for s, m in zip(specs, moving, strict=True) if m],
-                      f"{graph.name} jvp")[0]
+    return make_graph(
+        f, specs + [tangent_spec(s) for s, m in zip(specs, moving, strict=True) if m], f"{graph.name} jvp"
+    )[0]
 
 
 # -- reverse mode -----------------------------------------------------------------------------------------------------
@@ -117,8 +127,9 @@ def forward_backward(
         inputs = [first.input(s) for s in graph.in_specs]
         tape = TapeTrace()
         with tape:
-            taped = [tape.input(x) if n and kind_of(x.spec.dtype) in "fc" else x
-                     for x, n in zip(inputs, needed, strict=True)]
+            taped = [
+                tape.input(x) if n and kind_of(x.spec.dtype) in "fc" else x for x, n in zip(inputs, needed, strict=True)
+            ]
             outs = evaluate(graph, *taped)
         ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
         cts = tuple(k for k, mine in enumerate(ours) if mine and with_ct[k])
@@ -127,17 +138,22 @@ def forward_backward(
             ct_in = [second.input(tangent_spec(outs[k].spec)) for k in cts]
             starts = [(i, x.node) for i, x in enumerate(taped) if type(x) is TapeTensor]
             ends = [(outs[k].node, outs[k].slot, ct._handle()) for k, ct in zip(cts, ct_in, strict=True)]
-            sums = {i: second.input(tangent_spec(graph.inputs[i].spec))
-                    for i, _ in starts if summed is not None and summed[i]}
+            sums = {
+                i: second.input(tangent_spec(graph.inputs[i].spec))
+                for i, _ in starts
+                if summed is not None and summed[i]
+            }
             ends = [(node, None, sums[i]) for i, node in starts if i in sums] + ends
-            found = [None if g is sums.get(i) else g
-                     for (i, _), g in zip(starts, backward(tape.nodes, ends, [n for _, n in starts]), strict=True)]
+            found = [
+                None if g is sums.get(i) else g
+                for (i, _), g in zip(starts, backward(tape.nodes, ends, [n for _, n in starts]), strict=True)
+            ]
             pulled = tuple(i for (i, _), g in zip(starts, found, strict=True) if g is not None)
             summands = [sums[i] for i in pulled if i in sums]
             back = second.finish(ct_in + summands, [g for g in found if g is not None], f"{graph.name} backward")
         values = [o.value if mine else o for o, mine in zip(outs, ours, strict=True)]
         # what the backward graph captured, in its own variables and in the forward graph's
-        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in) + len(summands):], strict=True))
+        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in) + len(summands) :], strict=True))
         dead_code(back)
         used = _used(back)
         position = {t.value: i for i, t in enumerate(inputs)}
@@ -148,8 +164,9 @@ def forward_backward(
         kept = tuple(sorted(position[v] for v in kept))
         forward = first.finish(inputs, values, f"{graph.name} forward")
     forward.outputs += residuals
-    back.inputs = [inner[v]
-                   for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + summands]
+    back.inputs = (
+        [inner[v] for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + summands]
+    )
     return Halves(dead_code(forward), back, kept, cts, pulled, len(graph.outputs))
 
 
@@ -233,8 +250,9 @@ def _used(graph):
     return used
 
 
-def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None,
-              summed: Sequence[bool] | None = None) -> tuple[Graph, Halves]:
+def vjp_graph(
+    graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None, summed: Sequence[bool] | None = None
+) -> tuple[Graph, Halves]:
     """One graph ``(*inputs, *cts, *running sums) -> cotangents of inputs[i] for i in pulled`` that runs forward and
     backward.
 
@@ -267,22 +285,25 @@ def split_invariant(graph: Graph, n_fixed: int, first_output: int) -> tuple[Grap
     invariant = [k for k, v in enumerate(extra) if type(v) is Const or v in fixed]
     if not invariant:
         return Graph(graph.inputs[:n_fixed], [], [], graph.name), [], graph
-    outside = dead_code(Graph(graph.inputs[:n_fixed], equations, [extra[k] for k in invariant],
-                              f"{graph.name} invariant"))
+    outside = dead_code(
+        Graph(graph.inputs[:n_fixed], equations, [extra[k] for k in invariant], f"{graph.name} invariant")
+    )
     rest = [v for k, v in enumerate(extra) if k not in invariant]
     inside = dead_code(Graph(graph.inputs, graph.equations, graph.outputs[:first_output] + rest, graph.name))
     return outside, invariant, inside
 
 
-def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any],
-            needed: Sequence[bool]) -> tuple[tuple[Any, ...], Callable]:
+def tape_of(
+    f: Callable[..., Sequence[Any]], args: Sequence[Any], needed: Sequence[bool]
+) -> tuple[tuple[Any, ...], Callable]:
     """``f(*args)`` on a tape of its own: its results and the pull-back, in the form that `Primitive.deftaped` asks
     for.
     """
     tape = TapeTrace()
     with tape:
-        inputs = [tape.input(x) if n and kind_of(spec_of(x).dtype) in "fc" else x
-                  for x, n in zip(args, needed, strict=True)]
+        inputs = [
+            tape.input(x) if n and kind_of(spec_of(x).dtype) in "fc" else x for x, n in zip(args, needed, strict=True)
+        ]
         outs = f(*inputs)
     ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
     nodes = [(i, x.node) for i, x in enumerate(inputs) if type(x) is TapeTensor and x._trace is tape]
@@ -300,8 +321,9 @@ def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any],
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-def batch_graph(graph: Graph, batched: Sequence[bool], size: int,
-                wanted: Sequence[bool] | None = None) -> tuple[Graph, list[bool]]:
+def batch_graph(
+    graph: Graph, batched: Sequence[bool], size: int, wanted: Sequence[bool] | None = None
+) -> tuple[Graph, list[bool]]:
     """Return the graph of a batch, with batch axes in front, and which of its outputs have one.
 
     `batched` says which inputs have a batch axis, `wanted` which outputs must (stretched if independent of the batch).

@@ -55,8 +55,9 @@ class Rules:
     def __repr__(self):
         return f"<rules of {self.where}>"
 
-    def reverse(self, args: Sequence[Any],
-                needed: Sequence[bool]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+    def reverse(
+        self, args: Sequence[Any], needed: Sequence[bool]
+    ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
         """Outputs, and the function that pulls cotangents (None: zero) back to the first `count` arguments, where
         `needed`.
         """
@@ -111,8 +112,10 @@ class Rules:
             raise ValueError(
                 f"{self.where}: the rule must return one tangent for each output, got {len(t_outs)} for {len(outs)}"
             )
-        return outs, [_fit(t, o, self.where, "tangent", "output") if inexact(o) else zeros_like_value(o)
-                      for o, t in zip(outs, t_outs, strict=True)]
+        return outs, [
+            _fit(t, o, self.where, "tangent", "output") if inexact(o) else zeros_like_value(o)
+            for o, t in zip(outs, t_outs, strict=True)
+        ]
 
     def _checked(self, cts, args):
         if len(cts) != self.count:
@@ -203,8 +206,12 @@ def _with_tangents(rules, args, trace):
     values = _strip(args, trace, DualTensor)
     if all(t is None for t in tangents):
         return apply(rules, values)
-    _closed([a for a, t in zip(args[rules.count :], tangents[rules.count :], strict=True) if t is not None], trace,
-            rules, "differentiated")
+    _closed(
+        [a for a, t in zip(args[rules.count :], tangents[rules.count :], strict=True) if t is not None],
+        trace,
+        rules,
+        "differentiated",
+    )
     outs, t_outs = rules.forward(values, tangents[: rules.count])
     _closed(outs, trace, rules, "differentiated")
     return [DualTensor(trace, o, t) if t is not None else o for o, t in zip(outs, t_outs, strict=True)]
@@ -254,9 +261,11 @@ def _static(x):
 
 # `graph` is None only on the way to a tape, which takes `rules` alone
 custom_call = Primitive(
-    "custom_call", lambda *args, graph, rules: tuple(evaluate(graph, *args)),
+    "custom_call",
+    lambda *args, graph, rules: tuple(evaluate(graph, *args)),
     lambda *specs, graph, rules: tuple(graph.out_specs),
-    multiple=True, kind="call",
+    multiple=True,
+    kind="call",
 )
 
 
@@ -356,8 +365,9 @@ def _record_rules(rules, args, graph, captured):
         return traced, where
 
     def floating(all_specs):
-        return [s._replace(weak=False, dtype=s.dtype if kind_of(s.dtype) in "fc" else np.dtype(float))
-                for s in all_specs]
+        return [
+            s._replace(weak=False, dtype=s.dtype if kind_of(s.dtype) in "fc" else np.dtype(float)) for s in all_specs
+        ]
 
     new = Rules(rules.where, rules.count, lambda *xs: evaluate(graph, *xs), missing=rules.missing, owner=rules.owner)
     m = len(graph.outputs)

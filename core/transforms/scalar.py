@@ -36,7 +36,7 @@ _NUMPY = {
     "pow": "power",
     "radians": "radians", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "trunc": "trunc",
     "cbrt": "cbrt",
-}
+}  # fmt: skip
 _SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "gammaln"}
 
 

@@ -18,7 +18,7 @@ _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
     "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-}
+}  # fmt: skip
 _PREFIX = {"negative": "-", "logical_not": "not ", "invert": "~"}
 # what Numba has in math and is not a ufunc of the same name
 _CALL = {"erf": "math.erf", "erfc": "math.erfc", "gammaln": "math.lgamma", "gamma": "math.gamma", "sqrt": "math.sqrt"}
@@ -43,8 +43,13 @@ def source(graph: Graph, name: str, arguments: tuple[str, ...]) -> str:
         if p.kind != "elementwise":
             raise NotImplementedError(f"elementwise {name}: {p.name} has no form inside Numba code (call it outside)")
         dtypes = p.loop(*[a.spec for a in eqn.inputs], **eqn.params)  # of the inputs, then of the output
-        text = _expression(p.name, [read(a, d) for a, d in zip(eqn.inputs, dtypes, strict=False)], eqn.params,
-                           np.dtype(dtypes[-1]), name)
+        text = _expression(
+            p.name,
+            [read(a, d) for a, d in zip(eqn.inputs, dtypes, strict=False)],
+            eqn.params,
+            np.dtype(dtypes[-1]),
+            name,
+        )
         (out,) = eqn.outputs
         names[out] = f"v{i}_"
         lines.append(f"    v{i}_ = {text}")
@@ -89,8 +94,11 @@ def device_function(function: Any) -> Callable:
 
     names = function.names
     call = ", ".join(names)
-    stub = _compile(f"def stub({call}):\n    raise NotImplementedError('for compiled code')\n", "stub",
-                    f"<stub of {function.__name__}>")
+    stub = _compile(
+        f"def stub({call}):\n    raise NotImplementedError('for compiled code')\n",
+        "stub",
+        f"<stub of {function.__name__}>",
+    )
 
     def specialize(*types):
         graph = function.graph([as_dtype(numba.types.unliteral(t)) for t in types])
@@ -102,8 +110,9 @@ def device_function(function: Any) -> Callable:
     # overload wants the same argument names
     exec(compile(text, f"<types of {function.__name__}>", "exec"), scope)  # noqa: S102
     overload(stub, jit_options={"error_model": "numpy", "fastmath": set(FASTMATH)}, strict=False)(scope["typed"])
-    device = _compile(f"def device({call}):\n    return stub({call})\n", "device",
-                      f"<numba form of {function.__name__}>", stub=stub)
+    device = _compile(
+        f"def device({call}):\n    return stub({call})\n", "device", f"<numba form of {function.__name__}>", stub=stub
+    )
     device.__name__ = device.__qualname__ = function.__name__
     device.__doc__ = function.__doc__
     return numba.njit(error_model="numpy", fastmath=set(FASTMATH))(device)

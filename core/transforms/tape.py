@@ -28,7 +28,12 @@ class Node:
 
     def __init__(self, primitive, args, params, out, parents, index, marks=None, source=None):
         self.primitive, self.args, self.params, self.out, self.parents, self.index = (
-            primitive, args, params, out, parents, index,
+            primitive,
+            args,
+            params,
+            out,
+            parents,
+            index,
         )
         self.marks = marks  # fingerprints of large plain operands, by position
         self.source = source  # where a graph is recorded, the line behind the operation and its derivative
@@ -186,8 +191,9 @@ def _match(g, arg):
     return g
 
 
-def backward(nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, Any]],
-             inputs: Sequence[Node]) -> list[Any]:
+def backward(
+    nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, Any]], inputs: Sequence[Node]
+) -> list[Any]:
     """Cotangents of the nodes `inputs`, given (node, slot, cotangent) of the outputs. None stands for zero.
 
     A cotangent that came through a `where` is zero in places, and may meet an infinite factor further up (the branch

@@ -166,8 +166,10 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         if not sizes:
             raise ValueError(f"vmap of {name}: at least one argument must have a batch axis, got in_axes={in_axes!r}")
         if len(sizes) > 1:
-            raise ValueError(f"vmap of {name}: all batch axes must have one size, got "
-                             + "; ".join(f"{n} ({w})" for n, w in sizes.items()))
+            raise ValueError(
+                f"vmap of {name}: all batch axes must have one size, got "
+                + "; ".join(f"{n} ({w})" for n, w in sizes.items())
+            )
         (size,) = sizes
         trace = BatchTrace(size)
         with trace:

@@ -33,12 +33,28 @@ void bessel(const int64_t *order, const double *x, int64_t n, double *out) {
 def bessel_of_arrays(folder):
     """The operator J(order, x), made from C source."""
     (Path(folder) / "bessel.c").write_text(SOURCE)
-    subprocess.run([shutil.which("gcc") or "cc", "-shared", "-fPIC", "-O2", "-o", f"{folder}/bessel.so",
-                    f"{folder}/bessel.c", "-lm"], check=True)
+    subprocess.run(
+        [
+            shutil.which("gcc") or "cc",
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-o",
+            f"{folder}/bessel.so",
+            f"{folder}/bessel.c",
+            "-lm",
+        ],
+        check=True,
+    )
     function = ctypes.CDLL(f"{folder}/bessel.so").bessel
     bessel = core.custom_op(
-        function, name="bessel", mode="cfunc", argtypes=[np.int64, np.float64], abi=["in0", "in1", "size1", "out0"],
-        out=lambda order, x: x, batch="sequential",
+        function,
+        name="bessel",
+        mode="cfunc",
+        argtypes=[np.int64, np.float64],
+        abi=["in0", "in1", "size1", "out0"],
+        out=lambda order, x: x,
+        batch="sequential",
     )
     # J_n'(x) = (J_{n-1}(x) - J_{n+1}(x)) / 2: the rule calls the operator, so that every order of derivative follows
     bessel.vjp(lambda ct, out, order, x: (None, ct * (bessel(order - 1, x) - bessel(order + 1, x)) / 2))

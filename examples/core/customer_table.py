@@ -39,8 +39,15 @@ def write(path):
     payment = rng.choice(["card", "transfer", "check"], CUSTOMERS)
     region = rng.choice(["north", "east", "south", "west"], CUSTOMERS)
     monthly = contract == "monthly"
-    score = (-2.4 + 3.0 * monthly * np.exp(-months / 12) + 0.035 * (fee - 60) * monthly + 0.8 * np.maximum(calls - 2, 0)
-             + 1.5 * (late > 0) * (payment == "check") - 1.2 * (contract == "two years") + 0.3 * (region == "west"))
+    score = (
+        -2.4
+        + 3.0 * monthly * np.exp(-months / 12)
+        + 0.035 * (fee - 60) * monthly
+        + 0.8 * np.maximum(calls - 2, 0)
+        + 1.5 * (late > 0) * (payment == "check")
+        - 1.2 * (contract == "two years")
+        + 0.3 * (region == "west")
+    )
     probability = 1 / (1 + np.exp(-score))
     left = rng.random(CUSTOMERS) < probability
     with open(path, "w", newline="") as file:
@@ -52,20 +59,37 @@ def write(path):
 
 def network(features, classes):
     k1, k2, k3 = random.split(random.key(0), 3)
-    return nn.Sequential([nn.Linear.init(k1, features, 32), nn.silu, nn.Dropout(0.2), nn.Linear.init(k2, 32, 32),
-                          nn.silu, nn.Dropout(0.2), nn.Linear.init(k3, 32, classes)])
+    return nn.Sequential(
+        [
+            nn.Linear.init(k1, features, 32),
+            nn.silu,
+            nn.Dropout(0.2),
+            nn.Linear.init(k2, 32, 32),
+            nn.silu,
+            nn.Dropout(0.2),
+            nn.Linear.init(k3, 32, classes),
+        ]
+    )
 
 
 def models():
-    columns = ColumnTransformer([("numbers", StandardScaler(), slice(0, len(NUMBERS))),
-                                 ("categories", OneHotEncoder(), slice(len(NUMBERS), None))])
+    columns = ColumnTransformer(
+        [
+            ("numbers", StandardScaler(), slice(0, len(NUMBERS))),
+            ("categories", OneHotEncoder(), slice(len(NUMBERS), None)),
+        ]
+    )
     steps = EPOCHS * -(-4 * CUSTOMERS // 5 // BATCH)
-    estimator = train.Estimator(network, optimizer=optim.AdamW(optim.one_cycle(5e-3, steps)), epochs=EPOCHS,
-                                batch=BATCH)
-    return {"network": make_pipeline(columns, estimator),
-            "gradient boosting": make_pipeline(columns, GradientBoostingClassifier(
-                learning_rate=0.05, n_estimators=120, subsample=0.8, random_state=0)),
-            "logistic regression": make_pipeline(columns, LogisticRegression())}
+    estimator = train.Estimator(
+        network, optimizer=optim.AdamW(optim.one_cycle(5e-3, steps)), epochs=EPOCHS, batch=BATCH
+    )
+    return {
+        "network": make_pipeline(columns, estimator),
+        "gradient boosting": make_pipeline(
+            columns, GradientBoostingClassifier(learning_rate=0.05, n_estimators=120, subsample=0.8, random_state=0)
+        ),
+        "logistic regression": make_pipeline(columns, LogisticRegression()),
+    }
 
 
 def calibration(answers, guess, bins=10):
@@ -82,15 +106,19 @@ def main(output):
     x = np.column_stack([table[name].astype(object) for name in NUMBERS + CATEGORIES])
     answers = table["left"]
     best, folds = roc_auc_score(answers, probability), StratifiedKFold(5, shuffle=True, random_state=0)
-    print(f"{CUSTOMERS} customers, {answers.mean():.0%} of whom left; with the true probabilities: ROC area "
-          f"{best:.3f}, log loss {log_loss(answers, probability):.3f}")
+    print(
+        f"{CUSTOMERS} customers, {answers.mean():.0%} of whom left; with the true probabilities: ROC area "
+        f"{best:.3f}, log loss {log_loss(answers, probability):.3f}"
+    )
     areas, guesses = {}, {}
     for name, model in models().items():
         started = time.perf_counter()
         guess = guesses[name] = cross_val_predict(model, x, answers, cv=folds, method="predict_proba")[:, 1]
         areas[name] = [roc_auc_score(answers[k], guess[k]) for _, k in folds.split(x, answers)]
-        print(f"{name:20} ROC area {np.mean(areas[name]):.3f} +- {np.std(areas[name]) / np.sqrt(5):.3f}, log loss "
-              f"{log_loss(answers, guess):.3f}, {time.perf_counter() - started:.1f} s")
+        print(
+            f"{name:20} ROC area {np.mean(areas[name]):.3f} +- {np.std(areas[name]) / np.sqrt(5):.3f}, log loss "
+            f"{log_loss(answers, guess):.3f}, {time.perf_counter() - started:.1f} s"
+        )
 
     import matplotlib.pyplot
 

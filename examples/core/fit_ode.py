@@ -66,8 +66,10 @@ def main(output):
     covariance = np.linalg.inv(core.jit(core.hessian(negative_log_likelihood))(fit.params, counts))
     error = np.sqrt(np.diagonal(covariance))
 
-    print(f"{fit.evaluations} evaluations of value and gradient through {len(data) * STEPS_PER_YEAR} steps in "
-          f"{seconds:.2f} s, compilation included")
+    print(
+        f"{fit.evaluations} evaluations of value and gradient through {len(data) * STEPS_PER_YEAR} steps in "
+        f"{seconds:.2f} s, compilation included"
+    )
     print(f"negative log likelihood {fit.value:.4f}, converged: {fit.converged}")
     print("parameter       value   standard error")
     for name, value, sd in zip([*NAMES, "sigma hare", "sigma lynx"], np.exp(fit.params), error, strict=True):
@@ -90,11 +92,20 @@ def main(output):
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for k, (species, color) in enumerate([("hare", "tab:blue"), ("lynx", "tab:red")]):
         axes.plot(t, np.exp(log_model[:, k]), color=color, label=f"{species}, model")
-        axes.fill_between(t, np.exp(log_model[:, k] - 2 * sd[:, k]), np.exp(log_model[:, k] + 2 * sd[:, k]),
-                          color=color, alpha=0.2, lw=0)
+        axes.fill_between(
+            t,
+            np.exp(log_model[:, k] - 2 * sd[:, k]),
+            np.exp(log_model[:, k] + 2 * sd[:, k]),
+            color=color,
+            alpha=0.2,
+            lw=0,
+        )
         axes.plot(years, counts[:, k], "o", color=color, label=f"{species}, pelts counted")
-    axes.set(xlabel="year", ylabel="pelts (thousands)",
-             title="Lotka-Volterra fitted to Hudson's Bay pelts, with two standard errors")
+    axes.set(
+        xlabel="year",
+        ylabel="pelts (thousands)",
+        title="Lotka-Volterra fitted to Hudson's Bay pelts, with two standard errors",
+    )
     axes.set_xticks(np.arange(1900, 1921, 4))
     axes.set_ylim(0, 105)
     axes.legend(ncols=2, frameon=False)

@@ -37,7 +37,7 @@ def draw(folder, count=24):
 
 def show(batch, output):
     """Write a batch of normalized images as a picture of four columns."""
-    pixels = np.clip((batch * STD + MEAN) * 255, 0, 255).astype(np.uint8)[:len(batch) // 4 * 4]
+    pixels = np.clip((batch * STD + MEAN) * 255, 0, 255).astype(np.uint8)[: len(batch) // 4 * 4]
     rows, size = len(pixels) // 4, pixels.shape[1]
     grid = pixels.reshape(rows, 4, size, size, 3).swapaxes(1, 2)
     Image.fromarray(grid.reshape(rows * size, 4 * size, 3)).save(output)
@@ -49,9 +49,13 @@ def main(images, size, output):
             images = Path(folder) / "drawn"
             draw(images)
         files = data.folders(images)
-        augment = (data.image.resize(size + 8) | data.image.crop(size) | data.image.flip(0.5)
-                   | data.image.color_jitter(brightness=0.2, contrast=0.2)
-                   | data.image.normalize(MEAN, STD))
+        augment = (
+            data.image.resize(size + 8)
+            | data.image.crop(size)
+            | data.image.flip(0.5)
+            | data.image.color_jitter(brightness=0.2, contrast=0.2)
+            | data.image.normalize(MEAN, STD)
+        )
         source = files.shuffle(seed=0).map(augment).batch(16).prefetch(workers=2)
         print(f"{len(files)} images of {', '.join(files.classes)}: {len(source)} batches")
 

@@ -38,6 +38,7 @@ def second_order(optimizer, net, images, steps):
 
 def first_order(optimizer, net, images, steps):
     """The same by gradients."""
+
     @core.jit
     def step(net, state):
         loss, grads = core.value_and_grad(reconstruction)(net, images)
@@ -90,8 +91,7 @@ def main(steps, output):
     net = nn.MLP.init(random.key(0), [64, 48, 24, 8, 24, 48, 64])
 
     curves = {}
-    for name, optimizer in (("K-FAC", optim.KFAC(damping=1.0)),
-                            ("THOR", optim.THOR(0.1, damping=0.03, check_every=5))):
+    for name, optimizer in (("K-FAC", optim.KFAC(damping=1.0)), ("THOR", optim.THOR(0.1, damping=0.03, check_every=5))):
         losses, times, state = second_order(optimizer, net, images, steps)
         curves[name] = losses, times
         print(f"{name}: loss {losses[-1]:.4f} after {steps} steps, {times[-1]:.1f} s")
@@ -105,8 +105,10 @@ def main(steps, output):
 
     lm, adam, params = fit_curve()
     needed = next((k for k, value in enumerate(adam) if value < 1.001 * lm[-1]), None)
-    print(f"Levenberg-Marquardt: {len(lm) - 1} steps to the minimum at {np.round(params, 3)}; "
-          f"Adam: {needed or 'more than 2000'} steps to within 0.1 % of it")
+    print(
+        f"Levenberg-Marquardt: {len(lm) - 1} steps to the minimum at {np.round(params, 3)}; "
+        f"Adam: {needed or 'more than 2000'} steps to within 0.1 % of it"
+    )
 
     import matplotlib.pyplot
 

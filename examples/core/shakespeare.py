@@ -37,9 +37,9 @@ def main(text, steps, output):
     loss = model.evaluate(held_out)["loss"]
     print(f"{int(model.state.count)} steps in {seconds:.1f} s, compilation and evaluations included")
     print(f"validation loss: {loss:.3f} nats per character\n")
-    text = unseen[:CONTEXT // 2]  # continued by half a context at a time
+    text = unseen[: CONTEXT // 2]  # continued by half a context at a time
     for part in random.split(random.key(1), 8):
-        drawn = model.net.generate(text[-CONTEXT // 2:], CONTEXT // 2, temperature=0.8, key=part)
+        drawn = model.net.generate(text[-CONTEXT // 2 :], CONTEXT // 2, temperature=0.8, key=part)
         text = np.concatenate([text, drawn])
     print(letters.decode(text))
 

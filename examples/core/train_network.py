@@ -20,11 +20,19 @@ BATCH, EPOCHS = 64, 40
 
 def network(key):
     k1, k2, k3 = random.split(key, 3)
-    return nn.Sequential([
-        nn.Conv2d(k1, 1, 16, 3), nn.BatchNorm.init(16), nn.relu,
-        nn.Conv2d(k2, 16, 32, 3, stride=2), nn.BatchNorm.init(32), nn.relu,
-        lambda x: x.reshape(len(x), -1), nn.Dropout(0.2), nn.Linear.init(k3, 4 * 4 * 32, 10),
-    ])
+    return nn.Sequential(
+        [
+            nn.Conv2d(k1, 1, 16, 3),
+            nn.BatchNorm.init(16),
+            nn.relu,
+            nn.Conv2d(k2, 16, 32, 3, stride=2),
+            nn.BatchNorm.init(32),
+            nn.relu,
+            lambda x: x.reshape(len(x), -1),
+            nn.Dropout(0.2),
+            nn.Linear.init(k3, 4 * 4 * 32, 10),
+        ]
+    )
 
 
 def main(output):
@@ -37,9 +45,15 @@ def main(output):
     rates = optim.one_cycle(1e-2, EPOCHS * len(source))
     model = train.Model(network(random.key(0)), nn.cross_entropy, optim.Adam(rates), metrics=["accuracy"], clip=1.0)
     started = time.perf_counter()
-    history = model.fit(source, EPOCHS, validation=data.arrays(images[held_out], labels[held_out]).batch(200),
-                        callbacks=[train.EarlyStopping("validation/accuracy", patience=15),
-                                   train.Report(Path(output).with_suffix(".html"))])
+    history = model.fit(
+        source,
+        EPOCHS,
+        validation=data.arrays(images[held_out], labels[held_out]).batch(200),
+        callbacks=[
+            train.EarlyStopping("validation/accuracy", patience=15),
+            train.Report(Path(output).with_suffix(".html")),
+        ],
+    )
     seconds = time.perf_counter() - started
     accuracy = model.evaluate([(images[test], labels[test])])["accuracy"]
     print(f"{int(model.state.count)} training steps of {BATCH} images in {seconds:.1f} s, compilation included")

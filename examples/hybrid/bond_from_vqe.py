@@ -84,11 +84,15 @@ def main(output):
     harmonic = wavenumber(system)
     lengths, measured = vibrate(system)
     exact = wavenumber(fit(r, fci))
-    print(f"largest error of VQE {np.abs(vqe - fci).max():.3f} kJ/mol, of the Morse curve "
-          f"{np.abs(curve + offset - vqe).max():.1f} kJ/mol")
+    print(
+        f"largest error of VQE {np.abs(vqe - fci).max():.3f} kJ/mol, of the Morse curve "
+        f"{np.abs(curve + offset - vqe).max():.1f} kJ/mol"
+    )
     print(f"bond length {10 * params['r0']:.3f} Å, depth {params['depth']:.0f} kJ/mol")
-    print(f"vibration: {harmonic:.0f} cm^-1 from the second derivative, {measured:.0f} in a simulation, "
-          f"{exact:.0f} from full configuration interaction, 1406 in experiments")
+    print(
+        f"vibration: {harmonic:.0f} cm^-1 from the second derivative, {measured:.0f} in a simulation, "
+        f"{exact:.0f} from full configuration interaction, 1406 in experiments"
+    )
 
     import matplotlib
 

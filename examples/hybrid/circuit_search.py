@@ -19,8 +19,12 @@ from triskele import reinforce as rl
 SPINS, LENGTH = 4, 6
 HAMILTONIAN = quantum.tfim(SPINS, 1.0, 1.0)
 EXACT = float(np.linalg.eigvalsh(HAMILTONIAN.matrix().toarray())[0])
-POOL = ([("ry", (q,)) for q in range(SPINS)] + [("ryz", (i, i + 1)) for i in range(SPINS - 1)]
-        + [("rzy", (i, i + 1)) for i in range(SPINS - 1)] + [("rzz", (i, i + 1)) for i in range(SPINS - 1)])
+POOL = (
+    [("ry", (q,)) for q in range(SPINS)]
+    + [("ryz", (i, i + 1)) for i in range(SPINS - 1)]
+    + [("rzy", (i, i + 1)) for i in range(SPINS - 1)]
+    + [("rzz", (i, i + 1)) for i in range(SPINS - 1)]
+)
 
 
 START = quantum.Circuit(SPINS)
@@ -85,10 +89,11 @@ def main(simulations, output):
     choices = rng.integers(len(POOL), size=(len(searched), LENGTH))
     drawn = np.array([Design.worth(tuple(map(int, gates))) for gates in choices])
     pool = [getattr(quantum.Circuit(SPINS), name)("a", *qubits) for name, qubits in POOL]
-    adapt = quantum.AdaptVQE(HAMILTONIAN, pool, START,
-                             max_elements=LENGTH).run(progress=False)
-    print(f"energy, exact {EXACT:.4f}: tree search {searched.max() * EXACT:.4f}, random circuits "
-          f"{drawn.max() * EXACT:.4f}, greedy {adapt.energy:.4f}")
+    adapt = quantum.AdaptVQE(HAMILTONIAN, pool, START, max_elements=LENGTH).run(progress=False)
+    print(
+        f"energy, exact {EXACT:.4f}: tree search {searched.max() * EXACT:.4f}, random circuits "
+        f"{drawn.max() * EXACT:.4f}, greedy {adapt.energy:.4f}"
+    )
 
     import matplotlib
 

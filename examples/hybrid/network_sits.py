@@ -36,8 +36,12 @@ def butane(*torsion):
 
 def opls_torsion():
     """Jorgensen et al., J. Am. Chem. Soc. 106 (1984) 6638."""
-    return sponge.periodic_torsion([[0, 1, 2, 3]] * 3, k=np.array([1.522, -0.315, 3.207]) / 2 * KCAL,
-                                   periodicity=[1, 2, 3], phase=[0.0, np.pi, 0.0])
+    return sponge.periodic_torsion(
+        [[0, 1, 2, 3]] * 3,
+        k=np.array([1.522, -0.315, 3.207]) / 2 * KCAL,
+        periodicity=[1, 2, 3],
+        phase=[0.0, np.pi, 0.0],
+    )
 
 
 def missing(simulation):

@@ -22,21 +22,27 @@ def main(name, output):
 
     began = time.perf_counter()
     uccsd = quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes), simulator="subspace").run()
-    print(f"UCCSD: {len(uccsd.theta)} angles, {1e3 * (uccsd.energy - fci):.4f} mHa above FCI, "
-          f"{time.perf_counter() - began:.1f} s")
+    print(
+        f"UCCSD: {len(uccsd.theta)} angles, {1e3 * (uccsd.energy - fci):.4f} mHa above FCI, "
+        f"{time.perf_counter() - began:.1f} s"
+    )
 
     runs = {}
-    pools = {"fermionic pool": (quantum.fermionic_pool(*sizes), "subspace"),
-             "qubit pool": (quantum.qubit_pool(*sizes), "statevector")}
+    pools = {
+        "fermionic pool": (quantum.fermionic_pool(*sizes), "subspace"),
+        "qubit pool": (quantum.qubit_pool(*sizes), "statevector"),
+    }
     for title, (pool, simulator) in pools.items():
         began = time.perf_counter()
-        runs[title] = result = quantum.AdaptVQE(molecule.hamiltonian, pool, quantum.hartree_fock(*sizes),
-                                                tolerance=3e-4,
-                                               simulator=simulator).run()
+        runs[title] = result = quantum.AdaptVQE(
+            molecule.hamiltonian, pool, quantum.hartree_fock(*sizes), tolerance=3e-4, simulator=simulator
+        ).run()
         enough = int(np.argmax(result.history - fci < 1.6e-3))
-        print(f"ADAPT, {title} of {len(pool)}: chemical accuracy with {enough} angles; {len(result.theta)} angles "
-              f"reach {1e3 * (result.energy - fci):.4f} mHa, "
-              f"{time.perf_counter() - began:.1f} s")
+        print(
+            f"ADAPT, {title} of {len(pool)}: chemical accuracy with {enough} angles; {len(result.theta)} angles "
+            f"reach {1e3 * (result.energy - fci):.4f} mHa, "
+            f"{time.perf_counter() - began:.1f} s"
+        )
 
     import matplotlib
 
@@ -52,8 +58,11 @@ def main(name, output):
     left.text(len(uccsd.theta), 1.3, "chemical accuracy", va="top", ha="right", color="tab:green")
     left.set(xlabel="number of angles", ylabel="energy above FCI / millihartree", title=name)
     left.legend(frameon=False)
-    right.set(xlabel="number of angles", ylabel="largest slope in the pool / hartree",
-              title="what the next excitation promises")
+    right.set(
+        xlabel="number of angles",
+        ylabel="largest slope in the pool / hartree",
+        title="what the next excitation promises",
+    )
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

@@ -19,8 +19,9 @@ def moons(number, noise, rng):
     """Points (number, 2) on two half circles with normal noise, and labels."""
     y = np.arange(number) % 2
     angle = np.pi * rng.random(number)
-    x = np.where(y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1),
-                 np.stack([np.cos(angle), np.sin(angle)], 1))
+    x = np.where(
+        y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1), np.stack([np.cos(angle), np.sin(angle)], 1)
+    )
     return x + noise * rng.standard_normal(x.shape) - [0.5, 0.25], y
 
 
@@ -49,14 +50,18 @@ def main(epochs, output):
     began = time.perf_counter()
     trained = quantum.Classifier(uploading_circuit(4), epochs=epochs, seed=2).fit(x, y)
     took = time.perf_counter() - began
-    print(f"circuit: {len(trained.circuit.parameters)} angles, {epochs} epochs in {took:.1f} s, accuracy "
-          f"{trained.score(x, y):.3f} in training, "
-          f"{trained.score(unseen, answers):.3f} on unseen points")
+    print(
+        f"circuit: {len(trained.circuit.parameters)} angles, {epochs} epochs in {took:.1f} s, accuracy "
+        f"{trained.score(x, y):.3f} in training, "
+        f"{trained.score(unseen, answers):.3f} on unseen points"
+    )
 
     kernel = quantum.FidelityKernel(kernel_circuit())
     weights = np.linalg.solve(kernel(x) + 0.1 * np.eye(len(x)), 2.0 * y - 1.0)
-    print(f"kernel: accuracy {np.mean((kernel(x, x) @ weights > 0) == y):.3f} in training, "
-          f"{np.mean((kernel(unseen, x) @ weights > 0) == answers):.3f} on unseen points")
+    print(
+        f"kernel: accuracy {np.mean((kernel(x, x) @ weights > 0) == y):.3f} in training, "
+        f"{np.mean((kernel(unseen, x) @ weights > 0) == answers):.3f} on unseen points"
+    )
 
     import matplotlib
 
@@ -67,8 +72,10 @@ def main(epochs, output):
     grid = np.stack(np.meshgrid(*side), -1).reshape(-1, 2)
     figure, axes = plt.subplots(1, 3, figsize=(13, 3.9), layout="constrained")
     score = kernel(grid, x) @ weights
-    for ax, title, values in ((axes[0], "trained circuit", trained.predict_proba(grid)[:, 1]),
-                              (axes[1], "quantum kernel", 0.5 + 0.5 * score)):
+    for ax, title, values in (
+        (axes[0], "trained circuit", trained.predict_proba(grid)[:, 1]),
+        (axes[1], "quantum kernel", 0.5 + 0.5 * score),
+    ):
         surface = values.reshape(50, 60)
         picture = ax.contourf(*side, np.clip(surface, 0, 1), levels=np.linspace(0, 1, 21), cmap="RdBu_r", alpha=0.8)
         ax.contour(*side, surface, levels=[0.5], colors="k", linewidths=1)

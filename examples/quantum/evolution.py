@@ -31,8 +31,10 @@ def main(spins, output):
         state = quantum.run(step, initial=state).statevector()
     magnetisation = np.array(magnetisation)
     reference = np.abs(exact) ** 2 @ signs
-    print(f"{spins} spins to t = {times[-1]:g} in steps of {times[1]:g}, order 2: largest error of <Z> "
-          f"{np.abs(magnetisation - reference).max():.2e}")
+    print(
+        f"{spins} spins to t = {times[-1]:g} in steps of {times[1]:g}, order 2: largest error of <Z> "
+        f"{np.abs(magnetisation - reference).max():.2e}"
+    )
 
     steps = np.array([16, 32, 64, 128, 256])
     errors = {}
@@ -42,8 +44,10 @@ def main(spins, output):
             reached = quantum.run(wall + quantum.trotter(h, times[-1], steps=int(n), order=order)).statevector()
             errors[order].append(np.linalg.norm(reached - exact[-1]))
         slope = -np.polyfit(np.log(steps[2:]), np.log(errors[order][2:]), 1)[0]
-        print(f"order {order}: error {errors[order][0]:.1e} with {steps[0]} steps, {errors[order][-1]:.1e} with "
-              f"{steps[-1]}; it falls as (time step)^{slope:.2f}")
+        print(
+            f"order {order}: error {errors[order][0]:.1e} with {steps[0]} steps, {errors[order][-1]:.1e} with "
+            f"{steps[-1]}; it falls as (time step)^{slope:.2f}"
+        )
 
     import matplotlib
 

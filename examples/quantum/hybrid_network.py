@@ -32,9 +32,11 @@ class Hybrid:
             encoder.ry(f"x{q}", q)
         circuit = encoder.as_encoder() + quantum.hardware_efficient(qubits, 2, rotations=("ry", "rz"), entangler="cx")
         observables = [quantum.PauliSum(f"Z{q}") for q in range(qubits)]
-        return cls(nn.Linear.init(first, 2, qubits, dtype=np.float64),
-                   quantum.nn.Layer.init(second, circuit, observables),
-                   nn.Linear.init(third, qubits, classes, dtype=np.float64))
+        return cls(
+            nn.Linear.init(first, 2, qubits, dtype=np.float64),
+            quantum.nn.Layer.init(second, circuit, observables),
+            nn.Linear.init(third, qubits, classes, dtype=np.float64),
+        )
 
     def __call__(self, x):
         return self.after(self.circuit(np.pi * np.tanh(self.before(x))))
@@ -84,8 +86,12 @@ def main(epochs, output):
     probability = nn.softmax(network(np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)))
     colors = np.array([to_rgb(c) for c in ("tab:blue", "tab:orange", "tab:green")])
     figure, (left, middle) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-    left.imshow((1 - 0.55 * (1 - probability @ colors)).reshape(80, 80, 3), extent=(-2.4, 2.4, -2.4, 2.4),
-                origin="lower", interpolation="bilinear")
+    left.imshow(
+        (1 - 0.55 * (1 - probability @ colors)).reshape(80, 80, 3),
+        extent=(-2.4, 2.4, -2.4, 2.4),
+        origin="lower",
+        interpolation="bilinear",
+    )
     left.scatter(*x.T, c=colors[y], edgecolors="k", linewidths=0.5, s=18)
     left.set(title=f"decisions ({right:.1%} right on unseen points)", xlabel="$x_0$", ylabel="$x_1$", aspect="equal")
     middle.semilogy(np.arange(1, epochs + 1), history)

@@ -40,10 +40,14 @@ def main(error, output):
     energies = [measured(mitigation.fold(circuit, scale), h, error) for scale in SCALES]
     zero = mitigation.richardson(SCALES, energies)
     print(f"ground state {exact:.6f}, VQE without noise {ideal.energy:.6f}")
-    print(f"trained under noise ({error:g} per two-qubit gate): measured {noisy.energy:.6f}, without noise that state "
-          f"has {clean:.6f}")
-    print(f"noise times 1, 3, 5: {np.round(energies, 4)}; extrapolated to zero {zero:.6f}: "
-          f"{abs(noisy.energy - clean) / abs(zero - clean):.0f} times closer")
+    print(
+        f"trained under noise ({error:g} per two-qubit gate): measured {noisy.energy:.6f}, without noise that state "
+        f"has {clean:.6f}"
+    )
+    print(
+        f"noise times 1, 3, 5: {np.round(energies, 4)}; extrapolated to zero {zero:.6f}: "
+        f"{abs(noisy.energy - clean) / abs(zero - clean):.0f} times closer"
+    )
 
     errors = np.geomspace(3e-4, 3e-2, 9)
     raw = np.array([measured(circuit, h, p) for p in errors])
@@ -66,8 +70,9 @@ def main(error, output):
     middle.plot(SCALES, energies, "o", color="C1", label="measured")
     middle.plot(0, zero, "*", color="C2", ms=14, label="extrapolated")
     middle.axhline(clean, color="0.4", lw=1, ls="--", label="this state without noise")
-    middle.set(xlabel="noise amplified by", ylabel="energy", title=f"error {error:g} per two-qubit gate",
-               xticks=range(6))
+    middle.set(
+        xlabel="noise amplified by", ylabel="energy", title=f"error {error:g} per two-qubit gate", xticks=range(6)
+    )
     middle.legend(frameon=False)
 
     right.loglog(errors, np.abs(raw - clean), "o-", color="C1", label="measured")
@@ -81,8 +86,9 @@ def main(error, output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--error", type=float, default=0.005,
-                        help="probability of depolarization after a two-qubit gate")
+    parser.add_argument(
+        "--error", type=float, default=0.005, help="probability of depolarization after a two-qubit gate"
+    )
     parser.add_argument("--output", default="noisy_vqe_zne.png", help="where the picture goes")
     args = parser.parse_args()
     main(args.error, args.output)

@@ -39,11 +39,16 @@ def main(output):
         result = quantum.VQD(molecule.hamiltonian, ansatz(), states=4, seed=1).run(progress=False)
         found.append(result.energies)
         exact.append(levels(molecule.hamiltonian))
-        print(f"{length:5.3f} angstrom: " + "  ".join(f"{e:9.6f}" for e in result.energies)
-              + f"   largest error {np.abs(found[-1] - exact[-1]).max():.1e}")
+        print(
+            f"{length:5.3f} angstrom: "
+            + "  ".join(f"{e:9.6f}" for e in result.energies)
+            + f"   largest error {np.abs(found[-1] - exact[-1]).max():.1e}"
+        )
     found, exact = np.array(found), np.array(exact)
-    print(f"{found.size} states in {time.perf_counter() - began:.1f} s; largest error "
-          f"{np.abs(found - exact).max():.1e} hartree")
+    print(
+        f"{found.size} states in {time.perf_counter() - began:.1f} s; largest error "
+        f"{np.abs(found - exact).max():.1e} hartree"
+    )
 
     import matplotlib
 
@@ -55,8 +60,11 @@ def main(output):
     for k, name in enumerate(NAMES):
         axes.plot(fine, CubicSpline(lengths, exact[:, k])(fine), color=f"C{k}", lw=1.5)
         axes.plot(lengths, found[:, k], "o", color=f"C{k}", ms=5, label=name)
-    axes.set(xlabel="bond length / Å", ylabel="energy / hartree",
-             title="H$_2$: variational quantum deflation (dots) and exact levels (lines)")
+    axes.set(
+        xlabel="bond length / Å",
+        ylabel="energy / hartree",
+        title="H$_2$: variational quantum deflation (dots) and exact levels (lines)",
+    )
     axes.legend(frameon=False)
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

@@ -34,16 +34,20 @@ def largest(ansatz, theta, number):
 def main(output):
     molecule = quantum.molecules.load("LiH", 1.5)
     ansatz = quantum.uccsd(molecule.num_electrons, molecule.num_qubits)
-    print(f"LiH: {molecule.num_qubits} qubits, {len(molecule.hamiltonian)} Pauli strings, {len(ansatz)} gates, "
-          f"{len(ansatz.parameters)} angles")
+    print(
+        f"LiH: {molecule.num_qubits} qubits, {len(molecule.hamiltonian)} Pauli strings, {len(ansatz)} gates, "
+        f"{len(ansatz.parameters)} angles"
+    )
 
     began = time.perf_counter()
     result = quantum.VQE(molecule.hamiltonian, ansatz, simulator="subspace").run()
     took = time.perf_counter() - began
     error = 1e3 * (result.energy - molecule.fci_energy)
     print(f"Hartree-Fock {molecule.hf_energy:.6f}  VQE {result.energy:.6f}  FCI {molecule.fci_energy:.6f} hartree")
-    print(f"{error:.4f} millihartree above FCI after {result.evaluations} energies with gradients in {took:.1f} s: "
-          f"{'within' if error < CHEMICAL_ACCURACY else 'NOT within'} chemical accuracy")
+    print(
+        f"{error:.4f} millihartree above FCI after {result.evaluations} energies with gradients in {took:.1f} s: "
+        f"{'within' if error < CHEMICAL_ACCURACY else 'NOT within'} chemical accuracy"
+    )
 
     # the curve: the angles of one bond length are where the next begins
     lengths = quantum.molecules.lengths("LiH")
@@ -54,8 +58,10 @@ def main(output):
         found = quantum.VQE(at.hamiltonian, ansatz, initial=theta, simulator="subspace").run(progress=False)
         theta = found.theta
         curve[length] = at.hf_energy, found.energy, at.fci_energy
-        print(f"{length:17.2f}   {at.hf_energy:12.6f} {found.energy:12.6f} {at.fci_energy:12.6f}   "
-              f"{1e3 * (found.energy - at.fci_energy):11.4f}")
+        print(
+            f"{length:17.2f}   {at.hf_energy:12.6f} {found.energy:12.6f} {at.fci_energy:12.6f}   "
+            f"{1e3 * (found.energy - at.fci_energy):11.4f}"
+        )
 
     import matplotlib
 
@@ -75,8 +81,9 @@ def main(output):
     left, right = panels["training"], panels["curve"]
     left.semilogy(np.maximum(1e3 * (result.history - molecule.fci_energy), 1e-6), "o-", ms=4)
     left.axhspan(left.get_ylim()[0], CHEMICAL_ACCURACY, color="tab:green", alpha=0.12, lw=0)
-    left.text(len(result.history) - 1, 0.8 * CHEMICAL_ACCURACY, "chemical accuracy", va="top", ha="right",
-              color="tab:green")
+    left.text(
+        len(result.history) - 1, 0.8 * CHEMICAL_ACCURACY, "chemical accuracy", va="top", ha="right", color="tab:green"
+    )
     left.set(xlabel="step", ylabel="energy above FCI / millihartree", title="training at 1.5 Å")
     hf, vqe, fci = np.array(list(curve.values())).T
     fine = np.linspace(lengths[0], lengths[-1], 200)

@@ -30,10 +30,14 @@ def mirrored(observations, policies):
 
 def solved_positions(game):
     """Positions, and what comes of each move under best play: 1, 0 or -1 for who moves (-9: no such move)."""
-    lines = [line.split() for line in (Path(__file__).parent / "data" / "connect_four.txt").read_text().splitlines()
-             if not line.startswith("#")]
-    return [game.initial_state().play(*(int(c) - 1 for c in line[0]))
-            for line in lines], np.array([line[1:] for line in lines], int)
+    lines = [
+        line.split()
+        for line in (Path(__file__).parent / "data" / "connect_four.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    return [game.initial_state().play(*(int(c) - 1 for c in line[0])) for line in lines], np.array(
+        [line[1:] for line in lines], int
+    )
 
 
 def examine(agent, plain, states, outcomes):
@@ -47,8 +51,15 @@ def examine(agent, plain, states, outcomes):
 
 def main(output, games):
     game = rl.games.ConnectFour()
-    agent = rl.AlphaZero(game, policy=rl.PUCT(c=2.5, dirichlet=(1.0, 0.25)), value_mix=0.7, temperature_moves=12,
-                         learning_rate=5e-3, symmetries=[mirrored], seed=0)
+    agent = rl.AlphaZero(
+        game,
+        policy=rl.PUCT(c=2.5, dirichlet=(1.0, 0.25)),
+        value_mix=0.7,
+        temperature_moves=12,
+        learning_rate=5e-3,
+        symmetries=[mirrored],
+        seed=0,
+    )
     plain = rl.MCTS(game, PLAIN)
     states, outcomes = solved_positions(game)
     curve = [examine(agent, plain, states, outcomes)]
@@ -58,11 +69,15 @@ def main(output, games):
             done = agent.episodes.finished
             if done >= len(curve) * games / EXAMINATIONS:
                 curve.append(examine(agent, plain, states, outcomes))
-                bar.set_postfix_str(f"keeps {100 * curve[-1][1]:.0f} % of outcomes, {100 * curve[-1][2]:.0f} % against "
-                                    f"plain search", refresh=False)
+                bar.set_postfix_str(
+                    f"keeps {100 * curve[-1][1]:.0f} % of outcomes, {100 * curve[-1][2]:.0f} % against plain search",
+                    refresh=False,
+                )
             bar.update(min(done, games) - bar.n)
-    print(f"{agent.steps:,} moves of {agent.episodes.finished:,} games, {agent.updates:,} updates of "
-          f"{agent.settings.batch_size} positions\n")
+    print(
+        f"{agent.steps:,} moves of {agent.episodes.finished:,} games, {agent.updates:,} updates of "
+        f"{agent.settings.batch_size} positions\n"
+    )
 
     players = {f"AlphaZero, {SIMULATIONS} simulations": agent.search(SIMULATIONS), f"plain search, {PLAIN:,}": plain}
     match = rl.play_match(game, players, games=100, progress=False)
@@ -80,10 +95,14 @@ def show(agent, match):
     moves = match.moves[k]
     print(f"\nAlphaZero is {'xo'[match.first[k]]}; moves {' '.join('abcdefg'[m] for m in moves)}\n")
     states = [agent.game.initial_state().play(*moves[:n]) for n in np.linspace(0, len(moves), 5).astype(int)[1:]]
-    values = [state.returns[0] if state.terminal else agent.search(SIMULATIONS)(state).root_value
-              * (1 - 2 * state.player) for state in states]
-    boards = [[f"move {len(s.moves)}", *str(s).splitlines(), f"value for x {v:+.2f}"] for s,
-              v in zip(states, values, strict=True)]
+    values = [
+        state.returns[0] if state.terminal else agent.search(SIMULATIONS)(state).root_value * (1 - 2 * state.player)
+        for state in states
+    ]
+    boards = [
+        [f"move {len(s.moves)}", *str(s).splitlines(), f"value for x {v:+.2f}"]
+        for s, v in zip(states, values, strict=True)
+    ]
     print("\n".join("  ".join(f"{part:<20}" for part in line).rstrip() for line in zip(*boards, strict=True)), "\n")
 
 
@@ -93,22 +112,36 @@ def picture(output, agent, curve):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    np.savetxt(Path(output).with_suffix(".csv"), curve, "%.4g", ",",
-               header="games,outcomes kept,score against plain search,standard error,policy loss,value loss",
-               comments="")
+    np.savetxt(
+        Path(output).with_suffix(".csv"),
+        curve,
+        "%.4g",
+        ",",
+        header="games,outcomes kept,score against plain search,standard error,policy loss,value loss",
+        comments="",
+    )
     games, kept, score, error, policy_loss, value_loss = curve.T
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     left.plot(games, 100 * kept, "o-", label="outcomes kept in solved positions")
-    left.errorbar(games, 100 * score, 100 * error, fmt="s-", capsize=3,
-                  label=f"score against plain search of {PLAIN:,} simulations")
+    left.errorbar(
+        games,
+        100 * score,
+        100 * error,
+        fmt="s-",
+        capsize=3,
+        label=f"score against plain search of {PLAIN:,} simulations",
+    )
     left.axhline(50, color="0.7", lw=1, zorder=0)
-    left.set(xlabel="games of training", ylabel="%", ylim=(0, 102),
-             title=f"the network with {SIMULATIONS} simulations")
+    left.set(xlabel="games of training", ylabel="%", ylim=(0, 102), title=f"the network with {SIMULATIONS} simulations")
     left.legend(loc="lower right", fontsize="small")
     right.plot(games, policy_loss, "o-", label="cross entropy of policies")
     right.plot(games, value_loss, "s-", label="mean square of values")
-    right.set(xlabel="games of training", ylabel="loss", ylim=(0, None),
-              title=f"{agent.episodes.finished:,} games, {agent.updates:,} updates")
+    right.set(
+        xlabel="games of training",
+        ylabel="loss",
+        ylim=(0, None),
+        title=f"{agent.episodes.finished:,} games, {agent.updates:,} updates",
+    )
     right.legend()
     figure.savefig(output, dpi=150)
 

@@ -54,8 +54,13 @@ def main(output, steps):
     for (name, curve), style in zip(curves.items(), ("-", "--"), strict=True):
         points = [(x["step"], x["return"]) for x in curve if x["return"] is not None]
         axes.plot(*zip(*points, strict=True), style, linewidth=2, label=name)
-    axes.set(xlabel="steps", ylabel="mean return of the last 100 episodes", title="PPO on CartPole", xlim=(0, None),
-             ylim=(0, 510))
+    axes.set(
+        xlabel="steps",
+        ylabel="mean return of the last 100 episodes",
+        title="PPO on CartPole",
+        xlim=(0, None),
+        ylim=(0, 510),
+    )
     axes.legend(frameon=False)
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

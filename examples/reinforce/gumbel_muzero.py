@@ -53,8 +53,12 @@ def main(steps, output):
     x, y = np.array([*curve, (agent.steps, alone.mean)]).T
     left.plot(x / 1000, y, ".-", color="tab:blue")
     left.axhline(500, color="gray", lw=0.8, ls="--")
-    left.set(xlabel="thousands of steps, of 16 environments together", ylabel="mean return of the policy alone",
-             title="CartPole-v1", ylim=(0, 520))
+    left.set(
+        xlabel="thousands of steps, of 16 environments together",
+        ylabel="mean return of the policy alone",
+        title="CartPole-v1",
+        ylim=(0, 520),
+    )
     angles, speeds, values, push = looked_at(agent.network)
     shown = right.contourf(angles, speeds, values, 20, cmap="viridis")
     right.contour(angles, speeds, push, [0.0], colors="white")

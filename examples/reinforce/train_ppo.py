@@ -15,8 +15,10 @@ def main(output):
     agent = rl.PPO("CartPole-v1", seed=0)
     began = time.perf_counter()
     agent.train(500_000, report=[curve.append, rl.CSV(Path(output).with_suffix(".csv"))])
-    print(f"{agent.steps:,} steps in {time.perf_counter() - began:.1f} s, compilation included; mean return of the "
-          f"last 100 episodes {curve[-1]['return']:.1f}")
+    print(
+        f"{agent.steps:,} steps in {time.perf_counter() - began:.1f} s, compilation included; mean return of the "
+        f"last 100 episodes {curve[-1]['return']:.1f}"
+    )
 
     path = Path(output).with_suffix(".safetensors")
     agent.policy.save(path)
@@ -39,8 +41,12 @@ def main(output):
     axes.plot([n["step"] for n in curve], [n["return"] for n in curve])
     axes.axhline(475, color="k", lw=0.8, ls=":")
     axes.text(0, 478, "solved", va="bottom")
-    axes.set(xlabel="steps in all environments", ylabel="mean return of the last 100 episodes", title="CartPole-v1",
-             ylim=(0, 510))
+    axes.set(
+        xlabel="steps in all environments",
+        ylabel="mean return of the last 100 episodes",
+        title="CartPole-v1",
+        ylim=(0, 510),
+    )
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

@@ -68,16 +68,21 @@ def main(output):
     state = game.initial_state()
     solver = rl.MCTS(game, simulations=200_000, solver=True, seed=0)
     result = solver(state)
-    print(f"\n{state}\n\nbest first bite: row {result.action // COLUMNS + 1}, column {result.action % COLUMNS + 1}; "
-          f"value {result.root_value:+.2f}{' (proven)' if result.proven else ''} after {result.simulations:,} "
-          f"simulations")
+    print(
+        f"\n{state}\n\nbest first bite: row {result.action // COLUMNS + 1}, column {result.action % COLUMNS + 1}; "
+        f"value {result.root_value:+.2f}{' (proven)' if result.proven else ''} after {result.simulations:,} "
+        f"simulations"
+    )
 
     # players of all kinds in a match
     def greedy(state):
         return state.legal_actions[-1] if len(state.legal_actions) > 1 else 0
 
-    for players in ([rl.MCTS(game, simulations=100), rl.Random()], [rl.MCTS(game, simulations=1000), greedy],
-                    [rl.MCTS(game, simulations=1000), rl.MCTS(game, simulations=30)]):
+    for players in (
+        [rl.MCTS(game, simulations=100), rl.Random()],
+        [rl.MCTS(game, simulations=1000), greedy],
+        [rl.MCTS(game, simulations=1000), rl.MCTS(game, simulations=30)],
+    ):
         print(f"\n{rl.play_match(game, players, games=200, progress=False)}")
 
     import matplotlib
@@ -90,8 +95,15 @@ def main(output):
     image = axes.imshow(values, origin="lower", cmap="PuOr", vmin=-1, vmax=1)
     for (r, c), visits in np.ndenumerate(result.visits.reshape(ROWS, COLUMNS)):
         dark = abs(values[r, c]) > 0.7
-        axes.text(c, r, "poison" if r == c == 0 else f"{values[r, c]:+.2f}\n{visits:,}", ha="center", va="center",
-                  fontsize=8, color="white" if dark else "black")
+        axes.text(
+            c,
+            r,
+            "poison" if r == c == 0 else f"{values[r, c]:+.2f}\n{visits:,}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if dark else "black",
+        )
     axes.set(xticks=[], yticks=[], title="first bite: value for who begins, and simulations")
     figure.colorbar(image, shrink=0.7, label="value: -1 loses, +1 wins")
     figure.savefig(output, dpi=150)

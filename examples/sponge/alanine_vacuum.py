@@ -22,9 +22,11 @@ from triskele.sponge import analysis, cv, units
 
 TEMPERATURE = 300.0
 PHI, PSI = cv.torsion(4, 6, 8, 14), cv.torsion(6, 8, 14, 16)
-REGIONS = {"C5": analysis.Rectangle(phi=np.radians((120, -112))),
-           "C7eq": analysis.Rectangle(phi=np.radians((-112, 0))),
-           "C7ax": analysis.Rectangle(phi=np.radians((0, 120)))}
+REGIONS = {
+    "C5": analysis.Rectangle(phi=np.radians((120, -112))),
+    "C7eq": analysis.Rectangle(phi=np.radians((-112, 0))),
+    "C7ax": analysis.Rectangle(phi=np.radians((0, 120))),
+}
 REFERENCE = {"C5": (0.5614, 0.003), "C7eq": (0.4293, 0.003), "C7ax": (0.0093, 0.0006)}
 FEWEST = 8  # visits that must decide about a population, for its error to be known
 UNSURE = 0.5 * units.GAS_CONSTANT * TEMPERATURE  # kJ/mol: what has a greater error is left out of the profile
@@ -57,8 +59,12 @@ def weighted(phi, psi, weights):
     surface = analysis.free_energy(phi, psi, weights, temperature=TEMPERATURE, bins=BINS)
     found = analysis.populations(phi, psi, REGIONS, weights)
     seen = {name: visits(region(phi, psi), weights) for name, region in REGIONS.items()}
-    return surface, found, seen, analysis.profile(phi, weights, temperature=TEMPERATURE, bins=BINS,
-                                                  period=(-np.pi, np.pi))
+    return (
+        surface,
+        found,
+        seen,
+        analysis.profile(phi, weights, temperature=TEMPERATURE, bins=BINS, period=(-np.pi, np.pi)),
+    )
 
 
 def from_states(phi, psi, reduced, paths=None, parts=8):
@@ -77,8 +83,9 @@ def from_states(phi, psi, reduced, paths=None, parts=8):
         return analysis.mbar(u.reshape(len(u), -1), np.array([0, *counts * 0 + u.shape[2]]))
 
     def surface(part, weights):
-        return analysis.free_energy(phi[part].T.ravel(), psi[part].T.ravel(), weights, temperature=TEMPERATURE,
-                                    bins=BINS, blocks=2)
+        return analysis.free_energy(
+            phi[part].T.ravel(), psi[part].T.ravel(), weights, temperature=TEMPERATURE, bins=BINS, blocks=2
+        )
 
     everything = np.arange(m)
     result = solve(everything)
@@ -91,20 +98,26 @@ def from_states(phi, psi, reduced, paths=None, parts=8):
         found[(p > 0).sum(0) < 2] = np.inf
         return found
 
-    shares = np.array([[w @ region(phi[part], psi[part]).T.ravel() for region in REGIONS.values()] for part,
-                       w in pieces])
+    shares = np.array(
+        [[w @ region(phi[part], psi[part]).T.ravel() for region in REGIONS.values()] for part, w in pieces]
+    )
     whole = surface(everything, result.weights())
-    line = analysis.profile(phi.T.ravel(), result.weights(), temperature=TEMPERATURE, bins=BINS, period=(-np.pi, np.pi),
-                            blocks=2)
+    line = analysis.profile(
+        phi.T.ravel(), result.weights(), temperature=TEMPERATURE, bins=BINS, period=(-np.pi, np.pi), blocks=2
+    )
     found = [result.mean(region(phi, psi).T.ravel()) for region in REGIONS.values()]
     value, spread = np.array(found).T
     spread = np.maximum(spread, shares.std(0, ddof=1) / np.sqrt(parts))
     weights = result.weights().reshape(states, m).T
-    seen = {name: visits(paths(region(phi, psi)), paths(weights)) if paths else np.inf for name,
-            region in REGIONS.items()}
-    return (replace(whole, error=error(p, whole.probability), blocks=parts),
-            analysis.Populations(tuple(REGIONS), value, spread, np.full(len(found), np.nan)), seen,
-            replace(line, error=error(p.sum(2), line.probability), blocks=parts))
+    seen = {
+        name: visits(paths(region(phi, psi)), paths(weights)) if paths else np.inf for name, region in REGIONS.items()
+    }
+    return (
+        replace(whole, error=error(p, whole.probability), blocks=parts),
+        analysis.Populations(tuple(REGIONS), value, spread, np.full(len(found), np.nan)),
+        seen,
+        replace(line, error=error(p.sum(2), line.probability), blocks=parts),
+    )
 
 
 def visits(inside, weights):
@@ -195,14 +208,19 @@ def report(results):
     """The table, and by how many standard errors populations differ, where at least `FEWEST` visits decide about
     them.
     """
-    rows = {name: {region: (p[region].value,
-                            p[region].error if seen[region] >= FEWEST else np.nan) for region in REGIONS}
-            for name, (_, p, seen, _) in results.items()}
+    rows = {
+        name: {region: (p[region].value, p[region].error if seen[region] >= FEWEST else np.nan) for region in REGIONS}
+        for name, (_, p, seen, _) in results.items()
+    }
     rows["hot runs + MBAR"] = REFERENCE
     print(f"\n{'populations at 300 K':22s}" + "".join(f"{region:>20s}" for region in REGIONS))
     for name, row in rows.items():
-        print(f"{name:22s}" + "".join(f"{value:12.4f}{f' ± {error:.4f}' if np.isfinite(error) else '':9s}" for value,
-                                      error in row.values()))
+        print(
+            f"{name:22s}"
+            + "".join(
+                f"{value:12.4f}{f' ± {error:.4f}' if np.isfinite(error) else '':9s}" for value, error in row.values()
+            )
+        )
     worst = 0.0
     for (one, a), (other, b) in itertools.combinations(rows.items(), 2):
         for region in REGIONS:
@@ -213,8 +231,10 @@ def report(results):
     for name, (_, _, seen, _) in results.items():
         for region in REGIONS:
             if seen[region] < FEWEST:
-                print(f"  {name}: {seen[region]:.1f} visits decide about {region}, too few for an error bar (a longer "
-                      f"run: --ns)")
+                print(
+                    f"  {name}: {seen[region]:.1f} visits decide about {region}, too few for an error bar (a longer "
+                    f"run: --ns)"
+                )
     print(f"largest difference: {worst:.1f} standard errors")
 
 
@@ -236,16 +256,18 @@ def draw(results, output):
             ax[0, k].plot(*np.degrees([minimum.phi, minimum.psi]), "r+")
     for k, region in enumerate(REGIONS):
         for j, (_, found, seen, _) in enumerate(results.values()):
-            ax[2, k].errorbar(j, found[region].value, found[region].error if seen[region] >= FEWEST else None, fmt="o",
-                              capsize=3)
+            ax[2, k].errorbar(
+                j, found[region].value, found[region].error if seen[region] >= FEWEST else None, fmt="o", capsize=3
+            )
         value, error = REFERENCE[region]
         ax[2, k].axhspan(value - error, value + error, color="0.8", zorder=0)
         ax[2, k].set_xticks(range(n), list(results), rotation=20, ha="right")
         ax[2, k].set(title=f"{region}; band: hot runs + MBAR", ylabel="population")
     for name, (*_, line) in results.items():
         value = np.where(line.error < UNSURE, line.value, np.nan)
-        ax[2, 3].errorbar(np.degrees(line.x), value, line.error, fmt=".-", markersize=3, linewidth=1, capsize=2,
-                          label=name)
+        ax[2, 3].errorbar(
+            np.degrees(line.x), value, line.error, fmt=".-", markersize=3, linewidth=1, capsize=2, label=name
+        )
     ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]", ylim=(-2, 55), title="along φ, error below kT / 2")
     ax[2, 3].legend(fontsize="x-small", loc="upper left")
     figure.suptitle("Alanine dipeptide (ff96) in vacuum at 300 K: hatched where the error is above kT / 2")
@@ -255,12 +277,17 @@ def draw(results, output):
 
 def main(output, ns):
     results = {}
-    for name, method in {"SITS": tempering, "metadynamics": metadynamics, "umbrella sampling": umbrella,
-                         "replica exchange": exchange}.items():
+    for name, method in {
+        "SITS": tempering,
+        "metadynamics": metadynamics,
+        "umbrella sampling": umbrella,
+        "replica exchange": exchange,
+    }.items():
         began = time.perf_counter()
         results[name] = method(ns)
-        print(f"{name}: {time.perf_counter() - began:.0f} s; minima "
-              + "; ".join(map(str, results[name][0].minima()[:3])))
+        print(
+            f"{name}: {time.perf_counter() - began:.0f} s; minima " + "; ".join(map(str, results[name][0].minima()[:3]))
+        )
     report(results)
     draw(results, output)
 
@@ -268,6 +295,10 @@ def main(output, ns):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="alanine_vacuum.png", help="where the picture goes")
-    parser.add_argument("--ns", type=float, default=16.0,
-                        help="of each method, all replicas together; replica exchange takes twice as long")
+    parser.add_argument(
+        "--ns",
+        type=float,
+        default=16.0,
+        help="of each method, all replicas together; replica exchange takes twice as long",
+    )
     main(**vars(parser.parse_args()))

@@ -34,12 +34,21 @@ LABELS = {"plain": "plain", "cross0": "α = 0", "cross0.5": "α = 0.5", "cross1"
 def tempered(ns, learn, cross, plain, seed, highest, folder):
     """One run, and what is left of it: a small file."""
     name = "plain" if plain else f"cross{cross:g}"
-    sits, states, phi, psi = simulate(ns, 0.0 if plain else learn, 0.5 if plain else cross, plain, seed,
-                                      highest, folder)
+    sits, states, phi, psi = simulate(
+        ns, 0.0 if plain else learn, 0.5 if plain else cross, plain, seed, highest, folder
+    )
     weights = np.full(len(phi), 1 / len(phi)) if plain else sits.weights(states)
     shares = np.full(len(sits.temperatures), np.nan) if plain else len(sits.temperatures) * sits.shares()
-    np.savez(folder / f"{name}-{seed}.npz", states=states, phi=phi, psi=psi, weights=weights, shares=shares,
-             temperatures=sits.temperatures, round_trips=sits.round_trips)
+    np.savez(
+        folder / f"{name}-{seed}.npz",
+        states=states,
+        phi=phi,
+        psi=psi,
+        weights=weights,
+        shares=shares,
+        temperatures=sits.temperatures,
+        round_trips=sits.round_trips,
+    )
     print(f"{LABELS[name]}, seed {seed}: {sits.report()}")
 
 
@@ -53,8 +62,9 @@ def lifetimes(ns, runs, seed, folder):
         held.add(sponge.umbrella(PHI, 1.0, 300.0))
         sim = sponge.Simulation(held, thermostat(), seed=1000 + run)
         sim.run(10_000)
-        free = sponge.Simulation(equilibrated(folder / "equilibrated.npz"), thermostat(), seed=2000 + run,
-                                 state=sim.state())
+        free = sponge.Simulation(
+            equilibrated(folder / "equilibrated.npz"), thermostat(), seed=2000 + run, state=sim.state()
+        )
         record = sponge.Variables({"phi": PHI, "psi": PSI}, EVERY)
         left = False
         while not left and free.step < ns * STEPS_PER_NS:
@@ -76,8 +86,10 @@ def read(folder, name):
     if not found:
         return None
     m = min(len(run["phi"]) for run in found)
-    result = {key: np.stack([run[key][:m] / (run[key][:m].mean() if key == "weights" else 1) for run in found],
-                            1) for key in ("phi", "psi", "weights")}
+    result = {
+        key: np.stack([run[key][:m] / (run[key][:m].mean() if key == "weights" else 1) for run in found], 1)
+        for key in ("phi", "psi", "weights")
+    }
     result["evaluations"] = m * EVERY * len(found)
     result["round_trips"] = sum(int(run["round_trips"]) for run in found)
     result["shares"], result["temperatures"] = np.mean([run["shares"] for run in found], 0), found[0]["temperatures"]
@@ -96,24 +108,36 @@ def combine(folder, output):
     if not kinds:
         raise SystemExit(f"no results in {folder}")
     rate, rate_error = rate_of_leaving(folder)
-    print(f"\n{'populations at 300 K':22s}" + "".join(f"{region:>18s}" for region in REGIONS)
-          + f"{'ns':>8s}{'flatness':>10s}{'trips':>7s}")
+    print(
+        f"\n{'populations at 300 K':22s}"
+        + "".join(f"{region:>18s}" for region in REGIONS)
+        + f"{'ns':>8s}{'flatness':>10s}{'trips':>7s}"
+    )
     surfaces, shares = {}, {}
     for name, run in kinds.items():
         weights = None if name == "plain" else run["weights"]
         surfaces[name] = analysis.free_energy(run["phi"], run["psi"], weights, temperature=T0, bins=45)
         shares[name] = analysis.populations(run["phi"], run["psi"], REGIONS, weights)
         flat = "" if name == "plain" else f"{np.abs(run['shares'] - 1).max():10.3f}{run['round_trips']:7d}"
-        print(f"{LABELS[name]:22s}" + "".join(f"{v:10.4f} ± {e:.4f}" for v,
-                                              e in zip(shares[name].value, shares[name].error))
-              + f"{run['evaluations'] / STEPS_PER_NS:8.2f}" + flat)
+        print(
+            f"{LABELS[name]:22s}"
+            + "".join(f"{v:10.4f} ± {e:.4f}" for v, e in zip(shares[name].value, shares[name].error))
+            + f"{run['evaluations'] / STEPS_PER_NS:8.2f}"
+            + flat
+        )
     tempered_kinds = [name for name in kinds if name != "plain"]
-    z = [abs(a[region].value - b[region].value) / np.hypot(a[region].error, b[region].error)
-         for k, one in enumerate(tempered_kinds) for other in tempered_kinds[k + 1:]
-         for a, b in [(shares[one], shares[other])] for region in REGIONS]
+    z = [
+        abs(a[region].value - b[region].value) / np.hypot(a[region].error, b[region].error)
+        for k, one in enumerate(tempered_kinds)
+        for other in tempered_kinds[k + 1 :]
+        for a, b in [(shares[one], shares[other])]
+        for region in REGIONS
+    ]
     if z:
-        print(f"largest difference between the tempered runs: {np.nanmax([0.0, *z]):.1f} standard errors "
-              f"({np.isnan(z).sum()} not known)")
+        print(
+            f"largest difference between the tempered runs: {np.nanmax([0.0, *z]):.1f} standard errors "
+            f"({np.isnan(z).sum()} not known)"
+        )
     effective = samples(kinds, rate, rate_error)
     draw(kinds, surfaces, shares, effective, output)
 
@@ -126,13 +150,18 @@ def samples(kinds, rate, rate_error):
         weights = None if name == "plain" else run["weights"]
         right = RIGHT(run["phi"], run["psi"])
         visits = np.count_nonzero(np.diff(right.astype(int), axis=0) > 0)
-        found = [analysis.effective_samples(run["phi"], weights, period=2 * np.pi),
-                 # a few visits do not tell their own error
-                 analysis.effective_samples(right, weights) if visits >= 10 else np.nan]
+        found = [
+            analysis.effective_samples(run["phi"], weights, period=2 * np.pi),
+            # a few visits do not tell their own error
+            analysis.effective_samples(right, weights) if visits >= 10 else np.nan,
+        ]
         effective[name] = np.array(found) / run["evaluations"] * 1e6
         print(f"{LABELS[name]:50s}{effective[name][0]:10.2f}{effective[name][1]:10.2f}")
-    right = [np.average(RIGHT(run["phi"], run["psi"]), weights=run["weights"]) for name,
-             run in kinds.items() if name != "plain"]
+    right = [
+        np.average(RIGHT(run["phi"], run["psi"]), weights=run["weights"])
+        for name, run in kinds.items()
+        if name != "plain"
+    ]
     if right and rate > 0:
         p = float(np.mean(right))
         both = 0.5 * (rate + rate * p / (1 - p)) / STEPS_PER_NS * 1e6
@@ -155,7 +184,7 @@ def draw(kinds, surfaces, shares, effective, output):
     for k, name in enumerate(kinds):
         surfaces[name].plot(ax[0, k], highest=30.0).set_title(LABELS[name])
         surfaces[name].plot_error(ax[1, k])
-    for unused in ax[:2, len(kinds):].ravel():
+    for unused in ax[:2, len(kinds) :].ravel():
         unused.set_axis_off()
     for k, name in enumerate(kinds):
         place = np.arange(len(REGIONS)) + 0.12 * (k - 1.5)
@@ -198,21 +227,25 @@ def main(ns, learn, cross, plain, lifetime_runs, only_combine, highest, seed, th
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--ns", type=float, default=0.04,
-                        help="of production in each run")
-    parser.add_argument("--learn", type=float,
-                        help="ns before production in which n_k is learned; defaults to a quarter of --ns, at least "
-                             "0.025")
+    parser.add_argument("--ns", type=float, default=0.04, help="of production in each run")
+    parser.add_argument(
+        "--learn",
+        type=float,
+        help="ns before production in which n_k is learned; defaults to a quarter of --ns, at least 0.025",
+    )
     parser.add_argument("--cross", type=float, choices=(0.0, 0.5, 1.0), help="only the tempered run with this share")
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
-    parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs",
-                        help="number of runs that begin at phi > 0")
+    parser.add_argument(
+        "--lifetimes", type=int, default=0, dest="lifetime_runs", help="number of runs that begin at phi > 0"
+    )
     parser.add_argument("--combine", action="store_true", dest="only_combine", help="only put together what there is")
-    parser.add_argument("--highest", type=float, default=2000.0,
-                        help="end of the ladder in K (another folder for another ladder)")
+    parser.add_argument(
+        "--highest", type=float, default=2000.0, help="end of the ladder in K (another folder for another ladder)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder",
-                        help="for checkpoints and results; that of --output, or alanine_water, when left out")
+    parser.add_argument(
+        "--folder", help="for checkpoints and results; that of --output, or alanine_water, when left out"
+    )
     parser.add_argument("--output", help="where the picture goes; into the folder when left out")
     main(**vars(parser.parse_args()))

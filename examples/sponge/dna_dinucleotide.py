@@ -59,8 +59,9 @@ def solvated(path, ps):
     structure = sponge.build.solvate(structure, FIELD, padding=1.2, shape="dodecahedron", seed=1)
     system = sponge.create_system(structure, FIELD, constraints="h-bonds", hydrogen_mass=3.0, cutoff=0.9)
     if not path.exists():
-        sim = sponge.Simulation(system, thermostat(), seed=1,
-                                barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+        sim = sponge.Simulation(
+            system, thermostat(), seed=1, barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0)
+        )
         sim.minimize()
         sim.run(time=ps)
         np.savez(path, positions=sim.positions, velocities=sim.velocities, box=sim.box)
@@ -85,14 +86,20 @@ def between_bases(x):
 
 def variables(system):
     """Glycosidic torsions, and distance and alignment of both bases."""
-    where = {(r, n): k for k, (r, n) in enumerate(zip(system.topology.residue_index.tolist(),
-                                                      system.topology.names.tolist(), strict=True))}
+    where = {
+        (r, n): k
+        for k, (r, n) in enumerate(
+            zip(system.topology.residue_index.tolist(), system.topology.names.tolist(), strict=True)
+        )
+    }
     chi = {0: ("O4'", "C1'", "N1", "C2"), 1: ("O4'", "C1'", "N9", "C4")}
     rings = [where[residue, name] for residue in (0, 1) for name in RINGS]
-    return {"chi C": cv.torsion(*(where[0, name] for name in chi[0])),
-            "chi G": cv.torsion(*(where[1, name] for name in chi[1])),
-            "distance": cv.function(lambda x: between_bases(x)[0], rings, name="distance"),
-            "alignment": cv.function(lambda x: between_bases(x)[1], rings, name="alignment")}
+    return {
+        "chi C": cv.torsion(*(where[0, name] for name in chi[0])),
+        "chi G": cv.torsion(*(where[1, name] for name in chi[1])),
+        "distance": cv.function(lambda x: between_bases(x)[0], rings, name="distance"),
+        "alignment": cv.function(lambda x: between_bases(x)[1], rings, name="alignment"),
+    }
 
 
 def simulated(system, ns, learn, plain, folder):
@@ -124,8 +131,11 @@ def exchanged(system, ns, learn, folder):
     rex = sponge.ReplicaExchange(systems, thermostat(), every=500, seed=2)
     first, last = (round(1000 * time / TIMESTEP / REPLICAS) for time in (learn, learn + ns))
     table = folder / "exchange.csv"
-    rex.run(last, checkpoint=folder / "exchange.chk",
-            replica_report=lambda k: [sponge.Variables(variables(system), EVERY, table)] if k == 0 else [])
+    rex.run(
+        last,
+        checkpoint=folder / "exchange.chk",
+        replica_report=lambda k: [sponge.Variables(variables(system), EVERY, table)] if k == 0 else [],
+    )
     print(f"accepted exchanges: {np.round(rex.acceptance, 2)}, round trips: {rex.round_trips}")
     return *read(table, first), None
 
@@ -152,8 +162,11 @@ def main(ns, learn, method, equilibrate, folder, output):
     print(f"bases: {analysis.populations(distance, alignment, {'stacked': are_stacked}, weights)}")
     print(f"glycosidic torsions of C and G: {analysis.populations(chi_c, chi_g, REGIONS, weights)}")
     evaluations = np.ptp(states) * (REPLICAS if method == "exchange" else 1)
-    for name, values, period in (("chi C", chi_c, 2 * np.pi), ("chi G", chi_g, 2 * np.pi),
-                                 ("stacking", are_stacked(distance, alignment) * 1.0, None)):
+    for name, values, period in (
+        ("chi C", chi_c, 2 * np.pi),
+        ("chi G", chi_g, 2 * np.pi),
+        ("stacking", are_stacked(distance, alignment) * 1.0, None),
+    ):
         effective = analysis.effective_samples(values, weights, period=period) if np.ptp(values) else 0.0
         print(f"effective samples of {name} per million force evaluations: {effective / evaluations * 1e6:.1f}")
     picture(found, weights, output or folder / f"{method}.png")
@@ -175,8 +188,11 @@ def picture(found, weights, output):
         height, x, y = np.histogram2d(distance, np.abs(alignment), 40, [(0.3, 1.3), (0, 1)], weights=weights)
         right.pcolormesh(x, y, np.sqrt(height.T), cmap="Blues", rasterized=True)
         right.plot([0.3, NEAR, NEAR], [ALIGNED, ALIGNED, 1.0], color="C1")
-        right.set(xlabel="distance of the bases [nm]", ylabel="|cosine| between their planes",
-                  title="stacking (stacked: upper left)")
+        right.set(
+            xlabel="distance of the bases [nm]",
+            ylabel="|cosine| between their planes",
+            title="stacking (stacked: upper left)",
+        )
         figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

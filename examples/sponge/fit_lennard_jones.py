@@ -27,8 +27,9 @@ def argon(cells, sigma=SIGMA, epsilon=EPSILON):
     edge = (n * MASS / DENSITY * sponge.units.DENSITY) ** (1 / 3)
     x = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 3) * edge / cells
     system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, MASS), edge, x)
-    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.72,
-                                switch=0.6))
+    system.add(
+        sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.72, switch=0.6)
+    )
     return system
 
 
@@ -37,8 +38,9 @@ def data(cells, steps):
     system = argon(cells)
     frames = fitting.sample(system, BATH, steps, every=100, equilibrate=2000, seed=99)
     g, p = differentiate.observables.rdf(R), differentiate.observables.pressure(system, TEMPERATURE)
-    ensemble = differentiate.Ensemble(differentiate.explicit_energy(system),
-                                      TEMPERATURE).add(system.params(), frames.positions, frames.boxes)
+    ensemble = differentiate.Ensemble(differentiate.explicit_energy(system), TEMPERATURE).add(
+        system.params(), frames.positions, frames.boxes
+    )
     return [ensemble.values(o, system.params()).mean(axis=0) for o in (g, p)]
 
 
@@ -46,11 +48,14 @@ def main(output, rounds, steps):
     wanted = ["nonbonded/epsilons", "nonbonded/sigmas"]
     ways = {
         "reweighting": (5, fitting.Reweighting(BATH, steps=steps // 2, every=100, equilibrate=1000)),
-        "reversible adjoint": (4,
-                               fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
-                                                    method="reversible")),
-        "reverse mode": (4, fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
-                                                 method="checkpoint")),
+        "reversible adjoint": (
+            4,
+            fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500, method="reversible"),
+        ),
+        "reverse mode": (
+            4,
+            fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500, method="checkpoint"),
+        ),
     }
     print(f"true parameters: epsilon {EPSILON:.4f} kJ/mol, sigma {SIGMA:.4f} nm")
     known, found = {}, {}
@@ -59,13 +64,19 @@ def main(output, rounds, steps):
             known[cells] = data(cells, steps)
         g, p = known[cells]
         start = time.perf_counter()
-        found[name] = fit = sponge.fit(argon(cells, 0.985 * SIGMA, 1.05 * EPSILON),
-                                       [targets.rdf(R, g, error=0.03),
-                                        targets.pressure(p, error=30.0)], wanted, by=way, rounds=rounds)
+        found[name] = fit = sponge.fit(
+            argon(cells, 0.985 * SIGMA, 1.05 * EPSILON),
+            [targets.rdf(R, g, error=0.03), targets.pressure(p, error=30.0)],
+            wanted,
+            by=way,
+            rounds=rounds,
+        )
         (epsilon, sigma), (e1, e2) = ([d[k] for k in wanted] for d in (fit.parameters, fit.errors))
-        print(f"{name:<19} {cells**3:>4} atoms   epsilon {epsilon:.4f} ± {e1:.4f}   sigma {sigma:.5f} ± {e2:.5f}   "
-              f"pressure {float(fit.reached['pressure']):6.0f} "
-              f"of {float(p):.0f} bar   {len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")
+        print(
+            f"{name:<19} {cells**3:>4} atoms   epsilon {epsilon:.4f} ± {e1:.4f}   sigma {sigma:.5f} ± {e2:.5f}   "
+            f"pressure {float(fit.reached['pressure']):6.0f} "
+            f"of {float(p):.0f} bar   {len(fit.history)} rounds, {time.perf_counter() - start:.0f} s"
+        )
 
     import matplotlib
 
@@ -76,8 +87,9 @@ def main(output, rounds, steps):
     for size, (name, fit) in zip((5, 9, 4), found.items()):  # both adjoints give the same, one on top of the other
         rounds = np.arange(len(fit.history) + 1)
         for ax, key, start in zip(axes, wanted, (1.05 * EPSILON, 0.985 * SIGMA)):
-            ax.plot(rounds, [start, *[r.parameters[key] for r in fit.history]], "o-", ms=size, lw=0.4 * size,
-                    label=name)
+            ax.plot(
+                rounds, [start, *[r.parameters[key] for r in fit.history]], "o-", ms=size, lw=0.4 * size, label=name
+            )
     for ax, true, label in zip(axes, (EPSILON, SIGMA), ("epsilon (kJ/mol)", "sigma (nm)")):
         ax.axhline(true, color="0.5", ls=":")
         ax.set(xlabel="round", ylabel=label)

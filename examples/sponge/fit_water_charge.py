@@ -38,23 +38,32 @@ def main(output, rounds):
     density = float(np.mean(true.masses.sum() * sponge.units.DENSITY / volume))
     moment = float(dipole(true.params(), frames.positions[0], frames.boxes[0]))
     energies = np.array([true.energy(x, box) for x, box in zip(frames.positions, frames.boxes)])
-    print(f"TIP3P: {density:.4f} g/cm^3, {energies.mean() / MOLECULES:.2f} kJ/mol per molecule, {moment / DEBYE:.3f} D "
-          f"  ({time.perf_counter() - start:.0f} s)")
+    print(
+        f"TIP3P: {density:.4f} g/cm^3, {energies.mean() / MOLECULES:.2f} kJ/mol per molecule, {moment / DEBYE:.3f} D "
+        f"  ({time.perf_counter() - start:.0f} s)"
+    )
 
-    one_number = {"charge of O": 0.96
-                  * charges[0]}, lambda theta: {"nonbonded": {"charges": theta["charge of O"] / charges[0] * charges}}
+    one_number = (
+        {"charge of O": 0.96 * charges[0]},
+        lambda theta: {"nonbonded": {"charges": theta["charge of O"] / charges[0] * charges}},
+    )
     found = {}
     for name, steps, wanted in (
         ("dipole moment", 4000, [targets.dipole(moment, error=1e-3 * DEBYE)]),
-        ("density and energy", 6000, [targets.density(density, error=0.01),
-                                      targets.energy(float(energies.mean()), error=0.1 * MOLECULES)]),
+        (
+            "density and energy",
+            6000,
+            [targets.density(density, error=0.01), targets.energy(float(energies.mean()), error=0.1 * MOLECULES)],
+        ),
     ):
         by = fitting.Reweighting(BATH, steps=steps, every=100, equilibrate=1500, barostat=PRESSURE)
         start = time.perf_counter()
         found[name] = fit = sponge.fit(water(0.96), wanted, one_number, by=by, rounds=rounds)
-        print(f"from {name:<19} charge of O {fit.parameters['charge of O']:.4f} ± {fit.errors['charge of O']:.4f} e "
-              f"(TIP3P: {charges[0]:.4f})   "
-              f"{len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")
+        print(
+            f"from {name:<19} charge of O {fit.parameters['charge of O']:.4f} ± {fit.errors['charge of O']:.4f} e "
+            f"(TIP3P: {charges[0]:.4f})   "
+            f"{len(fit.history)} rounds, {time.perf_counter() - start:.0f} s"
+        )
 
     import matplotlib
 

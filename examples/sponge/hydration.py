@@ -33,8 +33,10 @@ def main(molecules, time, states, output):
     for name, result in found.items():
         value, error = np.array([result.value, result.error]) / units.kcal_per_mol
         theirs = PUBLISHED[name]
-        print(f"{name:12s}{value:8.2f} ± {error:.2f}{theirs[0]:12.2f} ± {theirs[1]:.2f}   "
-              f"{abs(value - theirs[0]) / np.hypot(error, theirs[1]):.1f} joint errors apart")
+        print(
+            f"{name:12s}{value:8.2f} ± {error:.2f}{theirs[0]:12.2f} ± {theirs[1]:.2f}   "
+            f"{abs(value - theirs[0]) / np.hypot(error, theirs[1]):.1f} joint errors apart"
+        )
     if output:
         picture(output, found)
     return found

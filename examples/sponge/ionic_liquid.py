@@ -64,10 +64,15 @@ def polarizable(system):
 
     residues = int(t.residue_index.max()) + 1
     topology = sponge.Topology(
-        np.concatenate([t.names, np.full(m, "D")]), np.concatenate([t.elements, np.zeros(m, int)]),
-        np.concatenate([t.residue_index, residues + np.arange(m)]), [*t.residue_names, *["DRU"] * m],
-        [*t.residue_ids, *map(str, range(m))], np.concatenate([t.chain_index, np.full(m, t.chain_index[-1])]),
-        t.chain_ids, t.bonds)
+        np.concatenate([t.names, np.full(m, "D")]),
+        np.concatenate([t.elements, np.zeros(m, int)]),
+        np.concatenate([t.residue_index, residues + np.arange(m)]),
+        [*t.residue_names, *["DRU"] * m],
+        [*t.residue_ids, *map(str, range(m))],
+        np.concatenate([t.chain_index, np.full(m, t.chain_index[-1])]),
+        t.chain_ids,
+        t.bonds,
+    )
     masses = np.concatenate([system.masses, np.full(m, DRUDE_MASS)])
     masses[atoms] -= DRUDE_MASS
     particle = np.full(n, -1)
@@ -82,8 +87,13 @@ def polarizable(system):
         return n + particle[i] if particle[i] >= 0 else -1
 
     made = sponge.System(
-        topology, masses, system.box, np.concatenate([system.positions, system.positions[atoms]]),
-        constraints=system.constraints, exclusions=np.concatenate([spread(system.exclusions), np.c_[atoms, drude]]))
+        topology,
+        masses,
+        system.box,
+        np.concatenate([system.positions, system.positions[atoms]]),
+        constraints=system.constraints,
+        exclusions=np.concatenate([spread(system.exclusions), np.c_[atoms, drude]]),
+    )
     old, pairs14 = system.nonbonded, system["pair14"]
     for p in system.potentials:
         if p not in (old, pairs14):
@@ -112,16 +122,27 @@ def polarizable(system):
     p = pairs14.params
     made.add(sponge.pair14(three, charge_product=0.0, sigma=p["sigma"], epsilon=p["epsilon"], name="pair14"))
     i, j = spread(three).T
-    made.add(sponge.pair14(np.c_[i, j], charge_product=0.5 * (charges[i] * charges[j] - dipole[i] * dipole[j]),
-                           sigma=0.1, epsilon=0.0, name="coulomb14"))
+    made.add(
+        sponge.pair14(
+            np.c_[i, j],
+            charge_product=0.5 * (charges[i] * charges[j] - dipole[i] * dipole[j]),
+            sigma=0.1,
+            epsilon=0.0,
+            name="coulomb14",
+        )
+    )
     return made
 
 
 def compressed(pairs, temperature):
     """The liquid with fixed charges after 30 ps, in which its density nearly comes to rest."""
     system = liquid(pairs)
-    simulation = sponge.Simulation(system, sponge.LangevinMiddle(temperature, friction=1.0, timestep=0.002), seed=1,
-                                   barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+    simulation = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature, friction=1.0, timestep=0.002),
+        seed=1,
+        barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0),
+    )
     simulation.minimize(tolerance=100)
     simulation.run(15_000)
     system.box, system.positions = simulation.box, simulation.positions
@@ -170,10 +191,14 @@ class Record:
 def run(name, system, duration, temperature, atoms):
     """Constant pressure for `duration` ps; frames, four a picosecond, are those of the second half."""
     step = 0.001 if name == "Drude" else 0.002
-    integrator = (sponge.DrudeLangevin(temperature, friction=1.0, timestep=step, drude_friction=5.0)
-                  if name == "Drude" else sponge.LangevinMiddle(temperature, friction=1.0, timestep=step))
-    simulation = sponge.Simulation(system, integrator, seed=2,
-                                   barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+    integrator = (
+        sponge.DrudeLangevin(temperature, friction=1.0, timestep=step, drude_friction=5.0)
+        if name == "Drude"
+        else sponge.LangevinMiddle(temperature, friction=1.0, timestep=step)
+    )
+    simulation = sponge.Simulation(
+        system, integrator, seed=2, barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0)
+    )
     simulation.minimize(tolerance=100)
     simulation.thermalize(temperature)
     record, blocks = Record(name, system, atoms), round(4 * duration)
@@ -195,23 +220,32 @@ def analyzed(record):
     frames, boxes = np.array(record.frames), np.array(record.boxes)
     late = np.array(record.density[len(record.density) // 2 :])
     blocks = late[: len(late) // 4 * 4].reshape(4, -1).mean(axis=1)
-    record.rdf = {name: analysis.rdf(frames, boxes, first, second, bins=100)
-                  for name, first, second in (("cation - chloride", between, chlorides),
-                                              ("cation - cation", between, between),
-                                              ("chloride - chloride", chlorides, chlorides))}
-    record.msd = {name: analysis.msd(frames, 0.25, atoms) for name, atoms in (("cation", between),
-                                                                              ("chloride", chlorides))}
+    record.rdf = {
+        name: analysis.rdf(frames, boxes, first, second, bins=100)
+        for name, first, second in (
+            ("cation - chloride", between, chlorides),
+            ("cation - cation", between, between),
+            ("chloride - chloride", chlorides, chlorides),
+        )
+    }
+    record.msd = {
+        name: analysis.msd(frames, 0.25, atoms) for name, atoms in (("cation", between), ("chloride", chlorides))
+    }
     dipoles, cations = np.array(record.dipoles) / DEBYE, np.array(record.cations)
     print(f"\n{record.name}: {record.cost:.2f} ms a step")
     print(f"  density {late.mean():.3f} ± {blocks.std(ddof=1) / 2:.3f} g/cm^3")
     for name, found in record.rdf.items():
         print(f"  {name:20s} first peak at {found.r[np.argmax(found.g)]:.3f} nm, g = {found.g.max():.2f}")
-    print(f"  cations: dipole moment {dipoles.mean():.2f} ± {dipoles.std():.2f} D about the center of mass, charge "
-          f"{cations.mean():.3f} ± {cations.std():.3f} e")
+    print(
+        f"  cations: dipole moment {dipoles.mean():.2f} ± {dipoles.std():.2f} D about the center of mass, charge "
+        f"{cations.mean():.3f} ± {cations.std():.3f} e"
+    )
     for name, found in record.msd.items():
         half = len(found.value) // 2
-        print(f"  {name:8s} root of the mean square displacement after {found.time[half]:.0f} ps: "
-              f"{np.sqrt(found.value[half]):.2f} nm")
+        print(
+            f"  {name:8s} root of the mean square displacement after {found.time[half]:.0f} ps: "
+            f"{np.sqrt(found.value[half]):.2f} nm"
+        )
     return record
 
 
@@ -221,8 +255,10 @@ def main(pairs, time, temperature, models, network, output):
     print(f"{system}\ncompressed after {clock.perf_counter() - start:.0f} s", flush=True)
     records = [analyzed(run(name, model(name, system, network), time, temperature, system.n)) for name in models]
     if time < 2000:
-        print(f"\nWithin {time / 2:g} ps, ions move in the cages of their neighbors: these displacements are not yet "
-              "diffusion,\nand errors of densities, from so few correlation times, are too small.")
+        print(
+            f"\nWithin {time / 2:g} ps, ions move in the cages of their neighbors: these displacements are not yet "
+            "diffusion,\nand errors of densities, from so few correlation times, are too small."
+        )
     picture(output, records)
     print(f"{output}, after {clock.perf_counter() - start:.0f} s")
 

@@ -38,8 +38,12 @@ STEP = 1e-4  # nm: positions are stored as multiples of that, and computed at th
 def configurations(pairs=48, frames=24, temperature=425.0):
     """Positions and edges of boxes of the liquid in CL&P, a picosecond apart."""
     system = liquid(pairs)
-    simulation = sponge.Simulation(system, sponge.LangevinMiddle(temperature, friction=1.0, timestep=0.002), seed=1,
-                                   barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+    simulation = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature, friction=1.0, timestep=0.002),
+        seed=1,
+        barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0),
+    )
     simulation.minimize(tolerance=100)
     simulation.run(15_000)
     found = []
@@ -98,8 +102,12 @@ def gfn2(cations, anions, positions):
         found = calculator.singlepoint()
     except TBLiteRuntimeError:
         return None
-    return (found.get("energy") * HARTREE, -found.get("gradient") * HARTREE / BOHR, found.get("charges"),
-            found.get("dipole") * BOHR)
+    return (
+        found.get("energy") * HARTREE,
+        -found.get("gradient") * HARTREE / BOHR,
+        found.get("charges"),
+        found.get("dipole") * BOHR,
+    )
 
 
 def make(path):
@@ -109,10 +117,16 @@ def make(path):
     made = [cluster for cluster, found in zip(made, numbers, strict=True) if found is not None]
     energies, forces, charges, dipoles = zip(*(found for found in numbers if found is not None), strict=True)
     np.savez_compressed(
-        path, cations=np.array([c[0] for c in made], np.int8), anions=np.array([c[1] for c in made], np.int8),
-        held_out=np.array([c[2] for c in made]), positions=np.concatenate([c[3] for c in made]),
-        energies=np.array(energies), forces=np.concatenate(forces).astype(np.float16),
-        charges=np.concatenate(charges).astype(np.float32), dipoles=np.array(dipoles, np.float32))
+        path,
+        cations=np.array([c[0] for c in made], np.int8),
+        anions=np.array([c[1] for c in made], np.int8),
+        held_out=np.array([c[2] for c in made]),
+        positions=np.concatenate([c[3] for c in made]),
+        energies=np.array(energies),
+        forces=np.concatenate(forces).astype(np.float16),
+        charges=np.concatenate(charges).astype(np.float32),
+        dipoles=np.array(dipoles, np.float32),
+    )
 
 
 def read(path=DATA):
@@ -122,8 +136,9 @@ def read(path=DATA):
     z = [elements(c, a) for c, a in zip(stored["cations"], stored["anions"], strict=True)]
     ends = np.cumsum([len(numbers) for numbers in z])[:-1]
     x, forces, charges = (np.split(stored[name], ends) for name in ("positions", "forces", "charges"))
-    data = learn.Dataset(z, [STEP * p for p in x], stored["energies"], forces, charges=charges,
-                         dipoles=stored["dipoles"])
+    data = learn.Dataset(
+        z, [STEP * p for p in x], stored["energies"], forces, charges=charges, dipoles=stored["dipoles"]
+    )
     return data, stored["cations"] == stored["anions"], stored["held_out"]
 
 
@@ -132,8 +147,16 @@ def read(path=DATA):
 
 def train(data, epochs):
     """A network that runs in compiled kernels: radial functions, two layers of sixteen for each element."""
-    network = learn.ChargeNetwork.init(core.random.key(0), ["H", "C", "N", "Cl"], cutoff=0.4, features=16, layers=2,
-                                       radial=8, angular=0, architecture=learn.BehlerParrinello)
+    network = learn.ChargeNetwork.init(
+        core.random.key(0),
+        ["H", "C", "N", "Cl"],
+        cutoff=0.4,
+        features=16,
+        layers=2,
+        radial=8,
+        angular=0,
+        architecture=learn.BehlerParrinello,
+    )
     return learn.train_charges(network, data, epochs, validation=0.1, batch=8, rate=5e-3, dipole_weight=50.0)
 
 
@@ -176,8 +199,10 @@ def main(output, epochs, network, data):
     print(f"{len(training)} neutral clusters to learn from, {len(test)} from a later part of the run to judge by")
     trained = train(training, epochs)
     errors = learn.evaluate_charges(trained.network, test)
-    print(f"on these, after {time.perf_counter() - start:.0f} s: charges {errors.charge_rmse:.4f} e rms and "
-          f"{errors.charge_mae:.4f} e on average, dipole moments {100 * errors.relative:.1f} % of their rms")
+    print(
+        f"on these, after {time.perf_counter() - start:.0f} s: charges {errors.charge_rmse:.4f} e rms and "
+        f"{errors.charge_mae:.4f} e on average, dipole moments {100 * errors.relative:.1f} % of their rms"
+    )
     point = np.array([q @ x for q, x in zip(test.charges, test.positions, strict=True)])
     left = np.linalg.norm(point - test.dipoles) / np.linalg.norm(test.dipoles)
     print(f"charges of GFN2-xTB alone, without the dipoles that its atoms have, miss these by {100 * left:.1f} %")

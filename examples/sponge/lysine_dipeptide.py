@@ -21,8 +21,14 @@ from triskele.sponge import analysis, cv, units
 T0, HIGHEST, REPLICAS = 300.0, 600.0, 6
 EVERY = 100  # steps between records
 PDB = Path(__file__).parent / "data" / "lysine_dipeptide.pdb"
-TORSIONS = {"phi": "C N CA C", "psi": "N CA C N", "chi1": "N CA CB CG", "chi2": "CA CB CG CD", "chi3": "CB CG CD CE",
-            "chi4": "CG CD CE NZ"}
+TORSIONS = {
+    "phi": "C N CA C",
+    "psi": "N CA C N",
+    "chi1": "N CA CB CG",
+    "chi2": "CA CB CG CD",
+    "chi3": "CB CG CD CE",
+    "chi4": "CG CD CE NZ",
+}
 REGIONS = {
     "beta": analysis.Rectangle(np.radians((120, 0)), np.radians((50, -120))),
     "alpha R": analysis.Rectangle(np.radians((120, 0)), np.radians((-120, 50))),
@@ -32,8 +38,9 @@ REGIONS = {
 
 def dipeptide():
     structure = sponge.build.add_hydrogens(sponge.read_pdb(PDB))
-    return sponge.create_system(structure, "amber14/protein.ff14SB", method="none", implicit_solvent="gbn2",
-                                constraints="h-bonds")
+    return sponge.create_system(
+        structure, "amber14/protein.ff14SB", method="none", implicit_solvent="gbn2", constraints="h-bonds"
+    )
 
 
 def torsions(system):
@@ -41,8 +48,10 @@ def torsions(system):
     names, residues = system.topology.names.tolist(), system.topology.residue_index.tolist()
     where = {(residue, name): k for k, (residue, name) in enumerate(zip(residues, names, strict=True))}
     places = {name: [1] * 4 for name in TORSIONS} | {"phi": [0, 1, 1, 1], "psi": [1, 1, 1, 2]}
-    return {name: cv.torsion(*(where[key] for key in zip(places[name], atoms.split(), strict=True)), name=name)
-            for name, atoms in TORSIONS.items()}
+    return {
+        name: cv.torsion(*(where[key] for key in zip(places[name], atoms.split(), strict=True)), name=name)
+        for name, atoms in TORSIONS.items()
+    }
 
 
 def thermostat():
@@ -96,9 +105,11 @@ def main(ns, output):
         worth = [analysis.effective_samples(x, weights, period=2 * np.pi) for x in np.moveaxis(angles, 1, 0)]
         # a handful of frames at the edge of the region says nothing of how often it is visited
         side = analysis.effective_samples(inside, weights) if inside.sum() >= 20 else 0.0
-        print(f"{name}, {steps / 1e6:.1f} million force evaluations\n  {fractions}\n  effective samples per million: "
-              + ", ".join(f"{t} {n / steps * 1e6:.0f}" for t, n in zip(variables, worth, strict=True))
-              + f"; of phi > 0: {side / steps * 1e6:.1f}")
+        print(
+            f"{name}, {steps / 1e6:.1f} million force evaluations\n  {fractions}\n  effective samples per million: "
+            + ", ".join(f"{t} {n / steps * 1e6:.0f}" for t, n in zip(variables, worth, strict=True))
+            + f"; of phi > 0: {side / steps * 1e6:.1f}"
+        )
     picture(found, variables, output)
 
 
@@ -116,8 +127,9 @@ def picture(found, variables, output):
         for k, (ax, name) in enumerate(zip(axes.flat, variables, strict=True)):
             for method, (angles, weights) in found.items():
                 values = np.degrees(angles[:, k])
-                height, edges = np.histogram(values.ravel(), 60, (-180, 180), density=True,
-                                             weights=None if weights is None else weights.ravel())
+                height, edges = np.histogram(
+                    values.ravel(), 60, (-180, 180), density=True, weights=None if weights is None else weights.ravel()
+                )
                 ax.stairs(height, edges, label=method)
             ax.set(title=name, xticks=(-180, -90, 0, 90, 180), yticks=())
         axes[0, 0].legend(frameon=False)

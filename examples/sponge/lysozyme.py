@@ -40,19 +40,30 @@ def main(time, output):
     sim.minimize(max_steps=200)
     sim.run(time="1 ps")
 
-    free = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                             state=sim.state(), seed=2,
-                             barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+    free = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+        state=sim.state(),
+        seed=2,
+        barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0),
+    )
     alpha = np.flatnonzero(system.topology.names[:size] == "CA")
-    record = sponge.Variables({"rmsd": cv.rmsd(alpha, system.positions[alpha]),
-                               "gyration": cv.radius_of_gyration(np.arange(size), system.masses[:size])}, every=10)
+    record = sponge.Variables(
+        {
+            "rmsd": cv.rmsd(alpha, system.positions[alpha]),
+            "gyration": cv.radius_of_gyration(np.arange(size), system.masses[:size]),
+        },
+        every=10,
+    )
     temperatures = []
     began = clock.perf_counter()
     free.run(time=time, report=[record, sponge.Callback(50, lambda sim: temperatures.append(sim.temperature))])
     speed = free.time / 1000 / (clock.perf_counter() - began) * 86400
-    print(f"{free.time:.1f} ps at {speed:.1f} ns/day, {np.mean(temperatures[len(temperatures) // 2:]):.0f} K")
-    print(f"C-alpha deviation from the crystal {record['rmsd'][-1]:.3f} nm, "
-          f"radius of gyration {record['gyration'][-1]:.3f} nm")
+    print(f"{free.time:.1f} ps at {speed:.1f} ns/day, {np.mean(temperatures[len(temperatures) // 2 :]):.0f} K")
+    print(
+        f"C-alpha deviation from the crystal {record['rmsd'][-1]:.3f} nm, "
+        f"radius of gyration {record['gyration'][-1]:.3f} nm"
+    )
 
     import matplotlib
 
@@ -63,8 +74,9 @@ def main(time, output):
 
     with plots.style():
         figure, axes = plt.subplots(1, 2, figsize=(7.0, 2.6), layout="constrained")
-        for ax, name, label in zip(axes, ("rmsd", "gyration"), ("C-alpha deviation [nm]", "radius of gyration [nm]"),
-                                   strict=True):
+        for ax, name, label in zip(
+            axes, ("rmsd", "gyration"), ("C-alpha deviation [nm]", "radius of gyration [nm]"), strict=True
+        ):
             ax.plot(record.steps * 0.002, record[name])
             ax.set(xlabel="t [ps]", ylabel=label)
         figure.savefig(output, dpi=150)

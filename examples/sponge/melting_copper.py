@@ -31,9 +31,16 @@ def sutton_chen(elements):
         return (a / x) ** n - 0.5**n + n * 0.5**n * (x / cutoff - 1)
 
     rho = np.linspace(0, 200, points)
-    return sponge.EAM(["Cu"], np.zeros(len(elements), int), embedding=-epsilon * c * np.sqrt(rho)[None],
-                      density=ending(6)[None], pair=(epsilon * r * ending(9))[None], drho=rho[1], dr=r[1],
-                      cutoff=cutoff)
+    return sponge.EAM(
+        ["Cu"],
+        np.zeros(len(elements), int),
+        embedding=-epsilon * c * np.sqrt(rho)[None],
+        density=ending(6)[None],
+        pair=(epsilon * r * ending(9))[None],
+        drho=rho[1],
+        dr=r[1],
+        cutoff=cutoff,
+    )
 
 
 def copper(file, cells, constant):
@@ -85,8 +92,11 @@ def main(file, cells, time, temperatures, output):
         curves.append(rows)
         print(f"{temperature:6.0f} K: {'melts' if slopes[-1] > 0 else 'freezes':8s} {1000 * slopes[-1]:8.2f} J/mol/ps")
     point, fit = melting_point(np.array(temperatures, float), np.array(slopes))
-    found = f"{point:.0f} K" if fit is not None else (
-        f"{'below' if slopes[0] > 0 else 'above'} all of these temperatures, choose others")
+    found = (
+        f"{point:.0f} K"
+        if fit is not None
+        else (f"{'below' if slopes[0] > 0 else 'above'} all of these temperatures, choose others")
+    )
     print(f"melting point: {found} ({system.n} atoms, {time:g} ps at each temperature)")
     if output:
         picture(output, temperatures, slopes, curves, point, fit, found)

@@ -23,14 +23,17 @@ def main(ns, output):
     system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds")
     phi, psi = cv.torsion(4, 6, 8, 14, name="phi"), cv.torsion(6, 8, 14, 16, name="psi")
     bias = sponge.Metadynamics([phi, psi], sigma=0.35, height=1.2, every=500, bias_factor=8, record=100)
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1,
-                            sampling=[bias])
+    sim = sponge.Simulation(
+        system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1, sampling=[bias]
+    )
     sim.minimize()
     began = time.perf_counter()
     sim.run(time=f"{ns} ns")
     took = time.perf_counter() - began
-    print(f"{ns} ns in {took:.0f} s ({sim.step / took:,.0f} steps/s), {np.count_nonzero(bias.heights)} hills, "
-          f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol")
+    print(
+        f"{ns} ns in {took:.0f} s ({sim.step / took:,.0f} steps/s), {np.count_nonzero(bias.heights)} hills, "
+        f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol"
+    )
 
     surface = bias.free_energy(blocks=4)  # from the weights of states, and from the bias itself
     degrees = [np.degrees(axis) for axis in surface.axes]
@@ -38,8 +41,10 @@ def main(ns, output):
         near = [np.abs((axis - at + 180) % 360 - 180) < 40 for axis, at in zip(degrees, place)]
         local = np.where(near[0][:, None] & near[1], surface.value, np.inf)
         i, j = np.unravel_index(np.argmin(local), local.shape)
-        print(f"{name:5s} phi {degrees[0][i]:7.1f}  psi {degrees[1][j]:7.1f}  F {surface.value[i, j]:6.2f} +- "
-              f"{surface.error[i, j]:.2f} kJ/mol")
+        print(
+            f"{name:5s} phi {degrees[0][i]:7.1f}  psi {degrees[1][j]:7.1f}  F {surface.value[i, j]:6.2f} +- "
+            f"{surface.error[i, j]:.2f} kJ/mol"
+        )
 
     # populations of phi < 0 and phi > 0 from the weights of single states, which need no grid
     weights, late = bias.weights(), len(bias.steps) // 5

@@ -59,8 +59,12 @@ def main(output):
     lines = ax.vlines(frequency[6:], 0, 1, colors=plt.cm.viridis(np.clip(share[6:], 0, 1)))
     lines.set_linewidth(2)
     figure.colorbar(plt.cm.ScalarMappable(cmap="viridis"), ax=ax, label="share of the C=O bonds in the curvature")
-    ax.set(xlabel="wave number (cm$^{-1}$)", yticks=[], title="Normal modes of alanine dipeptide (ff96, vacuum)",
-           ylim=(0, 1.1))
+    ax.set(
+        xlabel="wave number (cm$^{-1}$)",
+        yticks=[],
+        title="Normal modes of alanine dipeptide (ff96, vacuum)",
+        ylim=(0, 1.1),
+    )
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

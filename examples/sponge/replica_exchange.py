@@ -23,9 +23,9 @@ EVERY = 500  # steps between attempts to exchange, 1 ps
 def main(output, time):
     system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds")
     temperatures = units.ladder(300, 600, 8)
-    rex = sponge.ReplicaExchange(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                                 temperatures,
-                                 every=EVERY, seed=1)
+    rex = sponge.ReplicaExchange(
+        system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), temperatures, every=EVERY, seed=1
+    )
     rex.each(lambda sim: sim.minimize())
     rex.run(time="20 ps")
     discard = len(rex.steps)
@@ -37,16 +37,19 @@ def main(output, time):
     if not rex.root:
         return
 
-    print(f"{len(rex.steps) - discard} attempts; accepted between neighbors: "
-          + " ".join(f"{a:.2f}" for a in rex.acceptance))
+    print(
+        f"{len(rex.steps) - discard} attempts; accepted between neighbors: "
+        + " ".join(f"{a:.2f}" for a in rex.acceptance)
+    )
     print(f"round trips of the walkers: {rex.round_trips.tolist()}, {rex.round_trips.sum()} in all")
     result = rex.mbar(discard)
     print(f"at 300 K all samples are worth {result.effective_samples():.0f} of {phi.shape[1]} at that temperature")
     for name, inside in (("phi < 0 (C7eq, C5)", (phi < 0) | (phi > 2.3)), ("phi > 0 (C7ax)", (phi > 0) & (phi < 2.3))):
         value, error = result.mean(inside)
-        print(f"{name}: {inside[0].mean():.4f} of the frames at 300 K, {inside[-1].mean():.4f} at 600 K; MBAR at 300 "
-              f"K: {value:.4f}"
-              + (f" ± {error:.4f}" if np.isfinite(error) else " (error unknown: all frames are alike)"))
+        print(
+            f"{name}: {inside[0].mean():.4f} of the frames at 300 K, {inside[-1].mean():.4f} at 600 K; MBAR at 300 "
+            f"K: {value:.4f}" + (f" ± {error:.4f}" if np.isfinite(error) else " (error unknown: all frames are alike)")
+        )
 
     import matplotlib
 
@@ -57,8 +60,9 @@ def main(output, time):
     at = rex.demux(np.broadcast_to(temperatures[:, None], (rex.n, len(rex.steps))), rex.steps)
     for walker in (0, 7):
         left.plot(rex.steps * 0.002, at[walker], ".-", linewidth=0.5, markersize=2, label=f"walker {walker}")
-    left.set(xlabel="time [ps]", ylabel="temperature [K]", title="Two walkers on the ladder", xlim=(0, 400),
-             ylim=(285, 640))
+    left.set(
+        xlabel="time [ps]", ylabel="temperature [K]", title="Two walkers on the ladder", xlim=(0, 400), ylim=(285, 640)
+    )
     left.legend(loc="upper center", ncols=2, frameon=False)
     landscape = sponge.analysis.free_energy(phi.ravel(), psi.ravel(), result.weights(), temperature=300, bins=60)
     landscape.plot(right, highest=40)

@@ -39,8 +39,9 @@ def equilibrated(path, ps=50):
     files = sponge.example_files("alanine-dipeptide-water")
     system = sponge.load(*files, method="pme", cutoff=0.9, constraints="h-bonds")
     if not path.exists():
-        sim = sponge.Simulation(system, thermostat(),
-                                barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)
+        sim = sponge.Simulation(
+            system, thermostat(), barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1
+        )
         sim.minimize()
         sim.run(time=ps)
         np.savez(path, positions=sim.positions, velocities=sim.velocities, box=sim.box)
@@ -61,8 +62,11 @@ def simulate(ns, learn, cross, plain, seed, highest, folder, equilibrate=50):
         print(f"resumes at {sim.time / 1000:.3f} ns")
     elif plain:
         sits.observe()
-    report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, table), sponge.Checkpoint(checkpoint, 5000),
-              sponge.Log(every=25_000)]
+    report = [
+        sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, table),
+        sponge.Checkpoint(checkpoint, 5000),
+        sponge.Log(every=25_000),
+    ]
     first = round(learn * STEPS_PER_NS)
     half, last = first + round(ns / 2 * STEPS_PER_NS), first + round(ns * STEPS_PER_NS)
     sim.run(max(0, first - sim.step), report=report)
@@ -83,25 +87,31 @@ def describe(sits, states, phi, psi, weights, plain):
     force_evaluations = states[-1] - states[0]
     print(f"{force_evaluations * 0.002 / 1000:.3f} ns of production: {sits.report()}")
     print(f"populations at {T0:.0f} K: {analysis.populations(phi, psi, REGIONS, weights)}")
-    effective = {name: analysis.effective_samples(x, weights, period=2 * np.pi) for name,
-                 x in (("phi", phi), ("psi", psi))}
+    effective = {
+        name: analysis.effective_samples(x, weights, period=2 * np.pi) for name, x in (("phi", phi), ("psi", psi))
+    }
     side = np.where((phi > 0.3) & (phi < 1.8), 1, np.where((phi < -0.5) & (phi > -2.6), -1, 0))
     visits = np.count_nonzero(np.diff(side[side != 0]))
-    print("effective samples per million force evaluations: "
-          + ", ".join(f"{name} {value / force_evaluations * 1e6:.1f}" for name, value in effective.items())
-          + f"; crossings of phi = 0: {visits} ({visits / force_evaluations * 1e6:.1f} per million)")
+    print(
+        "effective samples per million force evaluations: "
+        + ", ".join(f"{name} {value / force_evaluations * 1e6:.1f}" for name, value in effective.items())
+        + f"; crossings of phi = 0: {visits} ({visits / force_evaluations * 1e6:.1f} per million)"
+    )
     if not plain:
         value, error = sits.free_energies([280, 400, 600])
-        print("enhanced energy: -ln Z(T) / Z(300 K) = "
-              + ", ".join(f"{v:.2f} ± {e:.2f} at {t} K" for v, e, t in zip(value, error, (280, 400, 600))))
+        print(
+            "enhanced energy: -ln Z(T) / Z(300 K) = "
+            + ", ".join(f"{v:.2f} ± {e:.2f} at {t} K" for v, e, t in zip(value, error, (280, 400, 600)))
+        )
 
 
 def main(ns, learn, equilibrate, cross, plain, seed, highest, folder, threads, output):
     core.set_threads(threads)
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
-    sits, states, phi, psi = simulate(ns, max(ns / 4, 0.03) if learn is None else learn, cross, plain, seed, highest,
-                                      folder, equilibrate)
+    sits, states, phi, psi = simulate(
+        ns, max(ns / 4, 0.03) if learn is None else learn, cross, plain, seed, highest, folder, equilibrate
+    )
     weights = None if plain else sits.weights(states)
     describe(sits, states, phi, psi, weights, plain)
 
@@ -123,8 +133,11 @@ def main(ns, learn, equilibrate, cross, plain, seed, highest, folder, threads, o
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ns", type=float, default=0.1, help="of production")
-    parser.add_argument("--learn", type=float,
-                        help="ns in which n_k is learned; when left out a quarter of --ns, or 0.03 if that is more")
+    parser.add_argument(
+        "--learn",
+        type=float,
+        help="ns in which n_k is learned; when left out a quarter of --ns, or 0.03 if that is more",
+    )
     parser.add_argument("--equilibrate", type=float, default=50.0, help="ps at 1 bar, before the first run in a folder")
     parser.add_argument("--cross", type=float, default=0.5, help="share of the peptide-water energy that is enhanced")
     parser.add_argument("--plain", action="store_true", help="plain dynamics, for comparison")

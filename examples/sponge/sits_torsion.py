@@ -32,14 +32,16 @@ def potential(phi):
 def chain():
     """The system, in its higher minimum."""
     angle, phi = np.deg2rad(111.0), np.deg2rad(88.7)
-    bond = 0.15 * np.array([[np.cos(angle), np.sin(angle), 0],
-                            [-np.cos(angle), np.sin(angle) * np.cos(phi), np.sin(angle) * np.sin(phi)]])
+    bond = 0.15 * np.array(
+        [[np.cos(angle), np.sin(angle), 0], [-np.cos(angle), np.sin(angle) * np.cos(phi), np.sin(angle) * np.sin(phi)]]
+    )
     x = np.array([bond[0], [0, 0, 0], [0.15, 0, 0], [0.15, 0, 0] + bond[1]])
     system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4, positions=x)
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=3e5, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=500.0, theta0=angle))
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3]] * 2, k=[15 * KCAL, 5 * KCAL], periodicity=[2, 3],
-                                       phase=[0.4, -0.6]))
+    system.add(
+        sponge.periodic_torsion([[0, 1, 2, 3]] * 2, k=[15 * KCAL, 5 * KCAL], periodicity=[2, 3], phase=[0.4, -0.6])
+    )
     return system
 
 
@@ -64,8 +66,9 @@ def profile(phi, weights, bins=72):
     fine = np.linspace(-np.pi, np.pi, 100 * bins + 1)[:-1] + np.pi / (100 * bins)
     # of the same bins
     exact = -rt * np.log(np.exp(-(potential(fine) - potential(fine).min()) / rt).reshape(bins, 100).mean(1))
-    pieces = np.array([np.histogram(p, edge, weights=w)[0] for p,
-                       w in zip(np.array_split(phi, 10), np.array_split(weights, 10))])
+    pieces = np.array(
+        [np.histogram(p, edge, weights=w)[0] for p, w in zip(np.array_split(phi, 10), np.array_split(weights, 10))]
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         value = -rt * np.log(pieces.mean(0))
         error = rt * pieces.std(0, ddof=1) / np.sqrt(10) / pieces.mean(0)
@@ -85,14 +88,18 @@ def main(steps, output):
     phi, states = simulate(steps, sits)
     print(sits.report())
     weights = sits.weights(states)
-    print(f"integrated tempering: {crossings(phi)} crossings in {steps} steps, "
-          f"{analysis.effective_samples(phi, weights, period=2 * np.pi):.0f} effective samples of phi at {T0:.0f} K")
+    print(
+        f"integrated tempering: {crossings(phi)} crossings in {steps} steps, "
+        f"{analysis.effective_samples(phi, weights, period=2 * np.pi):.0f} effective samples of phi at {T0:.0f} K"
+    )
     at, value, error, exact = profile(phi, weights)
     low = exact < HEIGHT
-    print(f"potential of mean force against V, up to {HEIGHT} kcal/mol: largest difference "
-          f"{np.abs(value - exact)[low].max():.3f}, "
-          f"rms {np.sqrt(np.mean((value - exact)[low] ** 2)):.3f} kcal/mol, largest standard error "
-          f"{error[low].max():.3f}")
+    print(
+        f"potential of mean force against V, up to {HEIGHT} kcal/mol: largest difference "
+        f"{np.abs(value - exact)[low].max():.3f}, "
+        f"rms {np.sqrt(np.mean((value - exact)[low] ** 2)):.3f} kcal/mol, largest standard error "
+        f"{error[low].max():.3f}"
+    )
     wells = [np.flatnonzero(low & (np.sign(at) == s)) for s in (-1, 1)]
     for well in wells:
         best = well[np.argmin(value[well])]

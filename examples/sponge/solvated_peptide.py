@@ -20,8 +20,12 @@ def main(output, time):
     files = sponge.example_files("alanine-dipeptide-water")
     system = sponge.load(*files, method="pme", cutoff=0.9, constraints="h-bonds")
     print(system)
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                            barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)
+    sim = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+        barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0),
+        seed=1,
+    )
     before = sim.energies()["potential"]
     sim.minimize()
     print(f"minimized: potential energy {before:.0f} -> {sim.energies()['potential']:.0f} kJ/mol")
@@ -49,9 +53,11 @@ def main(output, time):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
-    for ax, values, label in [(axes[0, 0], potential, "potential energy [kJ/mol]"),
-                              (axes[0, 1], temperature, "temperature [K]"),
-                              (axes[1, 0], density, "density [g/cm$^3$]")]:
+    for ax, values, label in [
+        (axes[0, 0], potential, "potential energy [kJ/mol]"),
+        (axes[0, 1], temperature, "temperature [K]"),
+        (axes[1, 0], density, "density [g/cm$^3$]"),
+    ]:
         ax.plot(t, values, lw=1)
         ax.set(xlabel="t [ps]", ylabel=label)
     angles.plot(axes[1, 1])
@@ -62,7 +68,8 @@ def main(output, time):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--output", default="solvated_peptide.png",
-                        help="path of the picture; the trajectory is written next to it")
+    parser.add_argument(
+        "--output", default="solvated_peptide.png", help="path of the picture; the trajectory is written next to it"
+    )
     parser.add_argument("--time", default="40 ps", help="length of the run")
     main(**vars(parser.parse_args()))

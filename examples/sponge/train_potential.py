@@ -42,8 +42,10 @@ def main(output, epochs):
         system = generate(path)
         data = learn.read_dataset(path)
     training, validation, test = data.split(TRAINING, VALIDATION, TEST, seed=1)
-    print(f"{len(data)} configurations, forces of {data.force_rms:.0f} kJ/mol/nm rms, after "
-          f"{time.perf_counter() - start:.0f} s")
+    print(
+        f"{len(data)} configurations, forces of {data.force_rms:.0f} kJ/mol/nm rms, after "
+        f"{time.perf_counter() - start:.0f} s"
+    )
 
     net = learn.PaiNN.init(core.random.key(0), data.known_elements(), cutoff=0.6, features=64, layers=2)
     found = learn.train(net, training, epochs, validation=validation, batch=5, rate=3e-3)
@@ -63,9 +65,11 @@ def main(output, epochs):
     t, total = np.array(log["time"]), np.array(log["total"])
     thermal = units.GAS_CONSTANT * 300
     drift = np.polyfit(t, total, 1)[0] * 1000 / thermal / (3 * molecule.n - 3)
-    print(f"{t[-1]:.0f} ps at constant energy: drift {drift:.2g} kT/ns per degree of freedom, fluctuation "
-          f"{np.std(total):.3f} kJ/mol "
-          f"where the kinetic energy fluctuates by {np.std(log['kinetic']):.1f} kJ/mol")
+    print(
+        f"{t[-1]:.0f} ps at constant energy: drift {drift:.2g} kT/ns per degree of freedom, fluctuation "
+        f"{np.std(total):.3f} kJ/mol "
+        f"where the kinetic energy fluctuates by {np.std(log['kinetic']):.1f} kJ/mol"
+    )
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     reference, predicted = (np.concatenate([f.ravel() for f in forces]) for forces in (test.forces, errors.forces))
@@ -73,8 +77,11 @@ def main(output, epochs):
     ends = np.array([reference.min(), reference.max()])
     left.plot(ends, ends, "k", lw=0.6)
     left.locator_params(nbins=5)
-    left.set(xlabel="force, ff14SB / kJ mol$^{-1}$ nm$^{-1}$", ylabel="force, network",
-             title=f"error {100 * errors.relative:.1f} % of rms")
+    left.set(
+        xlabel="force, ff14SB / kJ mol$^{-1}$ nm$^{-1}$",
+        ylabel="force, network",
+        title=f"error {100 * errors.relative:.1f} % of rms",
+    )
     middle.semilogy(100 * found.history["validation/force_rmse"] / data.force_rms)
     middle.set_yticks([3, 5, 10, 20, 30], labels=["3", "5", "10", "20", "30"])
     middle.set_yticks([], minor=True)

@@ -23,18 +23,20 @@ def main(output, time):
     system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds")
     phi = cv.torsion(4, 6, 8, 14)
     centers = np.radians(np.linspace(15, 345, WINDOWS))
-    windows = sponge.UmbrellaSampling(system, phi, centers, K,
-                                      sponge.LangevinMiddle(temperature=300, friction=5.0, timestep=0.002),
-                                      record=25, seed=1)
+    windows = sponge.UmbrellaSampling(
+        system, phi, centers, K, sponge.LangevinMiddle(temperature=300, friction=5.0, timestep=0.002), record=25, seed=1
+    )
     windows.equilibrate(time="40 ps")  # pulls them to their centers
     windows.run(time=time)
     if not windows.root:
         return
 
     result = windows.wham(bins=72)
-    print(f"WHAM: {result.iterations} iterations; windows hold {result.samples.min():.0f} to "
-          f"{result.samples.max():.0f} independent samples, "
-          f"neighbors share at least {100 * np.diagonal(result.overlap, 1).min():.0f} %")
+    print(
+        f"WHAM: {result.iterations} iterations; windows hold {result.samples.min():.0f} to "
+        f"{result.samples.max():.0f} independent samples, "
+        f"neighbors share at least {100 * np.diagonal(result.overlap, 1).min():.0f} %"
+    )
     weighed, s = windows.mbar(), np.concatenate(windows.samples)[:, 0]
     for name, low, high in (("C5, C7eq: phi -180 to 0", -180, 0), ("C7ax: phi 0 to 130", 0, 130)):
         low, high = np.radians([low, high])

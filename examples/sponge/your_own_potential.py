@@ -36,8 +36,12 @@ def argon(potential):
     edge = (n * MASS / DENSITY * sponge.units.DENSITY) ** (1 / 3)
     basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
     cells = np.stack(np.meshgrid(*[np.arange(CELLS)] * 3, indexing="ij"), -1).reshape(-1, 1, 3)
-    system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, MASS), box=edge,
-                           positions=(cells + basis).reshape(-1, 3) * edge / CELLS)
+    system = sponge.System(
+        sponge.Topology.of_particles(n, "AR", 18),
+        np.full(n, MASS),
+        box=edge,
+        positions=(cells + basis).reshape(-1, 3) * edge / CELLS,
+    )
     system.add(potential(n))
     return system
 
@@ -65,17 +69,20 @@ def main(output):
     found = {}
     for name, potential in potentials.items():
         system = argon(potential)
-        sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=TEMPERATURE, friction=1.0, timestep=0.01),
-                                seed=1)
+        sim = sponge.Simulation(
+            system, sponge.LangevinMiddle(temperature=TEMPERATURE, friction=1.0, timestep=0.01), seed=1
+        )
         sim.run(2000)
         start, frames = time.perf_counter(), []
         sim.run(2000, report=[sponge.Callback(100, lambda sim, frames=frames: frames.append(sim.positions))])
         rate = 2000 / (time.perf_counter() - start)
         found[name] = sponge.analysis.rdf(np.array(frames), boxes=sim.box, r_max=1.6)
         peak = found[name].r[np.argmax(found[name].g)]
-        print(f"{name:<24} {rate:6.0f} steps/s   potential {sim.energies()['potential'] / system.n:.3f} kJ/mol per "
-              f"atom   "
-              f"first peak of g(r) at {peak:.3f} nm")
+        print(
+            f"{name:<24} {rate:6.0f} steps/s   potential {sim.energies()['potential'] / system.n:.3f} kJ/mol per "
+            f"atom   "
+            f"first peak of g(r) at {peak:.3f} nm"
+        )
     print("published: first peak of liquid argon at 0.37 nm (Yarnell et al. 1973)")
 
     import matplotlib

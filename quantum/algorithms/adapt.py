@@ -82,9 +82,17 @@ class AdaptResult:
         return ax
 
     def _repr_html_(self) -> str:
-        return html_facts("AdaptResult", {
-            "energy": f"{self.energy:.8f}", "operators": len(self.chosen), "largest slope": float(self.slopes[-1]),
-            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
+        return html_facts(
+            "AdaptResult",
+            {
+                "energy": f"{self.energy:.8f}",
+                "operators": len(self.chosen),
+                "largest slope": float(self.slopes[-1]),
+                "converged": self.converged,
+                "evaluations": self.evaluations,
+                "message": self.message,
+            },
+        )
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
@@ -140,12 +148,22 @@ class AdaptVQE:
     ((0,), -2.061553)
     """
 
-    def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *,
-                 tolerance: float = 1e-3, max_elements: int = 100,
-                 optimizer: Any = "bfgs", simulator: str = "statevector", seed: int = 0):
-        self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz(
-            "AdaptVQE", reference, "the reference"
-        ).copy()
+    def __init__(
+        self,
+        hamiltonian: PauliSum | str,
+        pool: Sequence[Circuit],
+        reference: Circuit,
+        *,
+        tolerance: float = 1e-3,
+        max_elements: int = 100,
+        optimizer: Any = "bfgs",
+        simulator: str = "statevector",
+        seed: int = 0,
+    ):
+        self.hamiltonian, self.reference = (
+            check_hamiltonian("AdaptVQE", hamiltonian),
+            check_ansatz("AdaptVQE", reference, "the reference").copy(),
+        )
         if reference.parameters:
             raise ParameterError(
                 f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)"
@@ -157,8 +175,10 @@ class AdaptVQE:
             raise CircuitError("AdaptVQE: the pool must have at least one element")
         for k, element in enumerate(self.pool):
             if len(check_ansatz("AdaptVQE", element, f"pool[{k}]").parameters) != 1:
-                raise ParameterError(f"AdaptVQE: every element of the pool must have one parameter, pool[{k}] has "
-                                     f"{len(element.parameters)}")
+                raise ParameterError(
+                    f"AdaptVQE: every element of the pool must have one parameter, pool[{k}] has "
+                    f"{len(element.parameters)}"
+                )
             if element.num_qubits > reference.num_qubits:
                 raise CircuitError(
                     f"AdaptVQE: pool[{k}] is on {element.num_qubits} qubits, the reference on {reference.num_qubits}"
@@ -181,8 +201,9 @@ class AdaptVQE:
     def __repr__(self) -> str:
         return f"<AdaptVQE: {self.reference.num_qubits} qubits, {len(self.pool)} elements in the pool>"
 
-    def run(self, *, report: Reports = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | None = None) -> AdaptResult:
+    def run(
+        self, *, report: Reports = None, progress: bool | None = None, checkpoint: str | os.PathLike | None = None
+    ) -> AdaptResult:
         """Grow the ansatz and optimize its angles.
 
         Parameters
@@ -210,23 +231,36 @@ class AdaptVQE:
         chosen: list[int] = []
         history: list[float] = []
         largest: list[float] = []
-        journal = Journal("AdaptVQE.run", checkpoint, {
-            **describe(self._energy(self.reference + self._all)), "tolerance": self.tolerance,
-            "max_elements": self.max_elements, "optimizer": repr(self.optimizer),
-            "seed": self.seed})
+        journal = Journal(
+            "AdaptVQE.run",
+            checkpoint,
+            {
+                **describe(self._energy(self.reference + self._all)),
+                "tolerance": self.tolerance,
+                "max_elements": self.max_elements,
+                "optimizer": repr(self.optimizer),
+                "seed": self.seed,
+            },
+        )
         with Steps("AdaptVQE.run", report, progress, journal, unit="element") as steps:
             while True:
                 energy = self._energy(ansatz + self._all)
                 at = np.concatenate([theta, np.zeros(len(self.pool))])
-                found = journal(at, lambda energy=energy, at=at: np.concatenate(  # type: ignore[misc]
-                    [np.ravel(x) for x in energy.value_and_grad(at)]))
+                found = journal(
+                    at,
+                    lambda energy=energy, at=at: np.concatenate(  # type: ignore[misc]
+                        [np.ravel(x) for x in energy.value_and_grad(at)]
+                    ),
+                )
                 evaluations += 1
                 slopes = np.abs(found[1 + theta.size :])
                 best = int(np.argmax(slopes))
                 history.append(float(found[0]))
                 largest.append(float(slopes[best]))
-                steps({"energy": history[-1], "slope": largest[-1], "elements": len(chosen)},
-                      f"{history[-1]:.8f}, slope {slopes[best]:.1e}")
+                steps(
+                    {"energy": history[-1], "slope": largest[-1], "elements": len(chosen)},
+                    f"{history[-1]:.8f}, slope {slopes[best]:.1e}",
+                )
                 if slopes[best] <= self.tolerance:
                     converged, message = True, f"no slope is above {self.tolerance:g}"
                     break
@@ -247,6 +281,14 @@ class AdaptVQE:
                 chosen.append(best)
                 lowest = descend(self._energy(ansatz), np.append(theta, 0.0), self.optimizer, Unreported(journal))
                 theta, evaluations = lowest.theta, evaluations + lowest.evaluations
-        return AdaptResult(history[-1], theta, ansatz, tuple(chosen), np.array(history), np.array(largest), evaluations,
-                           converged, message)
-
+        return AdaptResult(
+            history[-1],
+            theta,
+            ansatz,
+            tuple(chosen),
+            np.array(history),
+            np.array(largest),
+            evaluations,
+            converged,
+            message,
+        )

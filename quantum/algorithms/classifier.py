@@ -81,16 +81,25 @@ class Classifier(Estimator):
 
     loss, kind, error = None, "classifier", ParameterError
 
-    def __init__(self, circuit: Circuit | Callable[[int], Circuit], *, epochs: int = 50, batch: int = 32,
-                 optimizer: Any = None, observables: Sequence[PauliSum] | None = None, seed: int = 0,
-                 warm_start: bool = False):
+    def __init__(
+        self,
+        circuit: Circuit | Callable[[int], Circuit],
+        *,
+        epochs: int = 50,
+        batch: int = 32,
+        optimizer: Any = None,
+        observables: Sequence[PauliSum] | None = None,
+        seed: int = 0,
+        warm_start: bool = False,
+    ):
         self.circuit, self.epochs, self.batch, self.optimizer = circuit, epochs, batch, optimizer
         self.observables, self.seed, self.warm_start = observables, seed, warm_start
         if isinstance(circuit, Circuit):
             _check_circuit(circuit)
         else:
-            check.kind(circuit, Callable, "Classifier: circuit", "a Circuit or a function that makes one",
-                       error=CircuitError)
+            check.kind(
+                circuit, Callable, "Classifier: circuit", "a Circuit or a function that makes one", error=CircuitError
+            )
 
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the mean cross entropy of each epoch of the training."""
@@ -103,16 +112,19 @@ class Classifier(Estimator):
         circuit = self.circuit if isinstance(self.circuit, Circuit) else self.circuit(features)
         _check_circuit(circuit)
         if len(circuit.data) != features:
-            raise ParameterError(f"Classifier.fit: data must have shape (N, {len(circuit.data)}) with a column for "
-                                 f"each data parameter of the circuit, got {features} columns")
+            raise ParameterError(
+                f"Classifier.fit: data must have shape (N, {len(circuit.data)}) with a column for "
+                f"each data parameter of the circuit, got {features} columns"
+            )
         observables = self.observables
         if observables is None:
             observables = [PauliSum(f"Z{q}") for q in range(circuit.num_qubits)]
         energy = Expectation(circuit.copy(), list(observables))
         m, key = energy.size, random.fold_in(random.key(self.seed), Fold.CLASSIFIER)
         weight = random.normal(key, (m, outputs), dtype=np.float64) / np.sqrt(m)
-        return nn.Sequential((Layer(random_angles(len(energy.parameters), self.seed), energy),
-                              nn.Linear(weight, np.zeros(outputs))))
+        return nn.Sequential(
+            (Layer(random_angles(len(energy.parameters), self.seed), energy), nn.Linear(weight, np.zeros(outputs)))
+        )
 
     def _rule(self) -> Any:
         return optim.Adam(0.05) if self.optimizer is None else self.optimizer
@@ -124,7 +136,9 @@ class Classifier(Estimator):
 def _check_circuit(circuit: Any) -> None:
     """Raise an error unless `circuit` takes data and can be trained."""
     check.kind(circuit, Circuit, "Classifier: circuit", error=CircuitError)
-    for what, names, hint in (("data", circuit.data, "make the encoder with as_encoder()"),
-                              ("trainable", circuit.parameters, "add an ansatz")):
+    for what, names, hint in (
+        ("data", circuit.data, "make the encoder with as_encoder()"),
+        ("trainable", circuit.parameters, "add an ansatz"),
+    ):
         if not names:
             raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")

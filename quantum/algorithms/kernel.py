@@ -52,8 +52,10 @@ class FidelityKernel:
     def __init__(self, encoder: Circuit, *, dtype: Any = np.complex128):
         check.kind(encoder, Circuit, "FidelityKernel: the encoder", error=CircuitError)
         if encoder.parameters:
-            raise ParameterError(f"FidelityKernel: the encoder has trainable parameters {list(encoder.parameters)[:4]} "
-                                 f"(as_encoder() makes them data, bind() fixes them)")
+            raise ParameterError(
+                f"FidelityKernel: the encoder has trainable parameters {list(encoder.parameters)[:4]} "
+                f"(as_encoder() makes them data, bind() fixes them)"
+            )
         if not encoder.data:
             raise ParameterError("FidelityKernel: the encoder has no data parameters")
         if not encoder.is_unitary:

@@ -49,8 +49,10 @@ def maxcut(graph: Any) -> PauliSum:
             or not np.array_equal(graph, graph.T)
             or np.any(np.diagonal(graph))
         ):
-            raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, "
-                                f"got shape {graph.shape} (edges are a list)")
+            raise OperatorError(
+                f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, "
+                f"got shape {graph.shape} (edges are a list)"
+            )
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
     elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
         nodes, qubit = len(graph), {node: k for k, node in enumerate(graph)}
@@ -76,8 +78,11 @@ def maxcut(graph: Any) -> PauliSum:
 def _edge(edge: tuple[Any, ...]) -> tuple[int, int, float]:
     """Nodes and weight of an edge, checked."""
     nodes, weight = edge[:2], edge[2] if len(edge) == 3 else 1.0
-    if len(edge) not in (2, 3) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0
-                                      for k in nodes) or nodes[0] == nodes[1]:
+    if (
+        len(edge) not in (2, 3)
+        or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0 for k in nodes)
+        or nodes[0] == nodes[1]
+    ):
         raise OperatorError(
             f"maxcut: an edge is (i, j) or (i, j, weight) with two different nodes, numbered from 0, got {edge}"
         )

@@ -82,10 +82,19 @@ class QAOAResult:
         return ax
 
     def _repr_html_(self) -> str:
-        return html_facts("QAOAResult", {
-            "bits": "".join(map(str, self.bits)), "cost": f"{self.cost:.6g}", "mean cost": f"{self.energy:.6g}",
-            "layers": len(self.theta) // 2, "steps": len(self.history) - 1,
-            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
+        return html_facts(
+            "QAOAResult",
+            {
+                "bits": "".join(map(str, self.bits)),
+                "cost": f"{self.cost:.6g}",
+                "mean cost": f"{self.energy:.6g}",
+                "layers": len(self.theta) // 2,
+                "steps": len(self.history) - 1,
+                "converged": self.converged,
+                "evaluations": self.evaluations,
+                "message": self.message,
+            },
+        )
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
@@ -178,9 +187,18 @@ class QAOA:
     (-4.0, -4.0)
     """
 
-    def __init__(self, cost: PauliSum, layers: int = 1, *, initial: Any = None, optimizer: Any = "bfgs",
-                 max_steps: int | None = None,
-                 samples: int = 1000, dtype: Any = np.complex128, seed: int = 0):
+    def __init__(
+        self,
+        cost: PauliSum,
+        layers: int = 1,
+        *,
+        initial: Any = None,
+        optimizer: Any = "bfgs",
+        max_steps: int | None = None,
+        samples: int = 1000,
+        dtype: Any = np.complex128,
+        seed: int = 0,
+    ):
         self.ansatz = qaoa_ansatz(cost, layers)
         self.cost, self.layers, self.samples, self.dtype, self.seed = cost, int(layers), samples, dtype, seed
         check.integer(samples, "QAOA: samples", 1, error=CircuitError)
@@ -191,8 +209,9 @@ class QAOA:
     def __repr__(self) -> str:
         return f"<QAOA: {self.ansatz.num_qubits} qubits, {len(self.cost)} terms, layers={self.layers}>"
 
-    def run(self, *, report: Reports = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | None = None) -> QAOAResult:
+    def run(
+        self, *, report: Reports = None, progress: bool | None = None, checkpoint: str | os.PathLike | None = None
+    ) -> QAOAResult:
         """Optimize the angles and draw samples.
 
         Parameters
@@ -219,12 +238,23 @@ class QAOA:
 
         depths, evaluations = [], 0
         theta = np.zeros(0) if self.initial is None else self.initial
-        journal = Journal("QAOA.run", checkpoint, {**describe(self.energy), "theta": theta.tolist(), "seed": self.seed,
-                                                   "layers": self.layers, "optimizer": repr(self.optimizer)})
+        journal = Journal(
+            "QAOA.run",
+            checkpoint,
+            {
+                **describe(self.energy),
+                "theta": theta.tolist(),
+                "seed": self.seed,
+                "layers": self.layers,
+                "optimizer": repr(self.optimizer),
+            },
+        )
         with Steps("QAOA.run", report, progress, journal) as steps:
             for p in range(1 if self.initial is None else self.layers, self.layers + 1):
-                energy = self.energy if p == self.layers else Expectation(
-                    qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype
+                energy = (
+                    self.energy
+                    if p == self.layers
+                    else Expectation(qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype)
                 )
                 if not theta.size:
                     theta, evaluations = self._grid(energy)
@@ -239,9 +269,18 @@ class QAOA:
         samples = run(ansatz, theta, dtype=self.dtype).sample(self.samples, seed=self.seed).array
         costs = cost_values(self.cost, samples)
         best = int(np.argmin(costs))
-        return QAOAResult(samples[best], float(costs[best]), found.value, theta, np.array(depths), found.history,
-                          evaluations, found.converged,
-                          found.message, ansatz)
+        return QAOAResult(
+            samples[best],
+            float(costs[best]),
+            found.value,
+            theta,
+            np.array(depths),
+            found.history,
+            evaluations,
+            found.converged,
+            found.message,
+            ansatz,
+        )
 
     def _grid(self, energy: Expectation) -> tuple[np.ndarray, int]:
         """The best of 8 x 8 points for one layer.
@@ -252,8 +291,11 @@ class QAOA:
         degree = 2 * len(coefficients) / self.cost.num_qubits
         # of the order of the best gamma on random graphs
         scale = 1.0 / (2 * np.sqrt(np.mean(coefficients**2)) * np.sqrt(max(degree, 1.0)))
-        points = [np.array([gamma, beta]) for gamma in scale * np.linspace(0.25, 2.0, 8) for beta in np.pi / 4
-                  * np.linspace(-0.9, 0.9, 8)]
+        points = [
+            np.array([gamma, beta])
+            for gamma in scale * np.linspace(0.25, 2.0, 8)
+            for beta in np.pi / 4 * np.linspace(-0.9, 0.9, 8)
+        ]
         return min(points, key=lambda point: float(energy(point))), len(points)
 
 

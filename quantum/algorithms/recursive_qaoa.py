@@ -94,8 +94,9 @@ class RecursiveQAOA:
     def __repr__(self) -> str:
         return f"<RecursiveQAOA: {self.cost.num_qubits} qubits, {self.layers} layers, cutoff {self.cutoff}>"
 
-    def run(self, *, report: Reports = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | None = None) -> RecursiveQAOAResult:
+    def run(
+        self, *, report: Reports = None, progress: bool | None = None, checkpoint: str | os.PathLike | None = None
+    ) -> RecursiveQAOAResult:
         """Eliminate bits and solve for the rest.
 
         Parameters
@@ -123,17 +124,25 @@ class RecursiveQAOA:
         terms: Terms = {frozenset(_qubits(string)): c.real for string, c in self.cost if string}
         fixed: list[tuple[int, frozenset[int], float]] = []  # this bit, as the product of those bits' Z, times a sign
         eliminated, evaluations = [], 0
-        journal = Journal("RecursiveQAOA.run", checkpoint, {
-            "cost": [[string, c.real] for string, c in self.cost], "layers": self.layers, "cutoff": self.cutoff,
-            "optimizer": repr(self.optimizer)})
+        journal = Journal(
+            "RecursiveQAOA.run",
+            checkpoint,
+            {
+                "cost": [[string, c.real] for string, c in self.cost],
+                "layers": self.layers,
+                "cutoff": self.cutoff,
+                "optimizer": repr(self.optimizer),
+            },
+        )
         with Steps("RecursiveQAOA.run", report, progress, journal, unit="bit", total=max(n - self.cutoff, 0)) as steps:
             while len(left := sorted(frozenset().union(*terms))) > self.cutoff:
                 place = {q: k for k, q in enumerate(left)}
                 products = list(terms)
                 reduced = PauliSum([(_string(place[q] for q in s), terms[s]) for s in products])
                 strings = [PauliSum(_string(place[q] for q in s)) for s in products]
-                done, *correlations = journal(np.array(list(terms.values())),
-                                              partial(self._correlations, reduced, strings))
+                done, *correlations = journal(
+                    np.array(list(terms.values())), partial(self._correlations, reduced, strings)
+                )
                 means = np.array(correlations)
                 evaluations += int(done)
                 # ties, which symmetric graphs have, must not be broken by rounding: the first of those equal to 1e-6
@@ -181,4 +190,3 @@ def _qubits(string: str) -> list[int]:
 
 def _string(qubits: Any) -> str:
     return " ".join(f"Z{q}" for q in sorted(qubits))
-

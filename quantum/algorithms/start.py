@@ -21,8 +21,10 @@ def check_ansatz(where: str, circuit: Any, what: str = "the ansatz") -> Circuit:
     """The circuit, if it is one that has trainable parameters alone."""
     check.kind(circuit, Circuit, f"{where}: {what}", error=CircuitError)
     if circuit.data:
-        raise ParameterError(f"{where}: {what} has unbound data parameters {_some(circuit.data)} (bind() them; to "
-                             f"train on data use Classifier)")
+        raise ParameterError(
+            f"{where}: {what} has unbound data parameters {_some(circuit.data)} (bind() them; to "
+            f"train on data use Classifier)"
+        )
     return circuit
 
 
@@ -30,8 +32,9 @@ def check_hamiltonian(where: str, hamiltonian: Any) -> PauliSum:
     """The Hamiltonian, if it is a Hermitian Pauli sum or the text of one."""
     if isinstance(hamiltonian, str):
         hamiltonian = PauliSum(hamiltonian)
-    check.kind(hamiltonian, PauliSum, f"{where}: the Hamiltonian", error=OperatorError,
-               hint="a molecule has a .hamiltonian")
+    check.kind(
+        hamiltonian, PauliSum, f"{where}: the Hamiltonian", error=OperatorError, hint="a molecule has a .hamiltonian"
+    )
     if not hamiltonian.is_hermitian:
         raise OperatorError(f"{where}: the Hamiltonian must be Hermitian, got coefficients that are not real")
     return hamiltonian
@@ -43,8 +46,9 @@ def check_data(where: str, x: Any, names: tuple[str, ...]) -> np.ndarray:
         array = np.asarray(x, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: data must be an array of real numbers, got {type(x).__name__}") from None
-    check.shape(array, ("N", len(names)), f"{where}: data", error=ParameterError,
-                hint=f"a column for each of {_some(names)}")
+    check.shape(
+        array, ("N", len(names)), f"{where}: data", error=ParameterError, hint=f"a column for each of {_some(names)}"
+    )
     return check.finite(array, f"{where}: data", error=ParameterError)
 
 
@@ -69,11 +73,18 @@ def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
         theta = np.array(initial, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: initial must be angles, 'random' or None (zeros), got {initial!r}") from None
-    check.shape(theta, (len(names),), f"{where}: initial", error=ParameterError,
-                hint="an angle for each parameter of the ansatz")
+    check.shape(
+        theta,
+        (len(names),),
+        f"{where}: initial",
+        error=ParameterError,
+        hint="an angle for each parameter of the ansatz",
+    )
     if not np.all(np.isfinite(theta)):
-        raise ParameterError(f"{where}: initial angles must be finite, got {theta[~np.isfinite(theta)][0]} for "
-                             f"{names[int(np.argmin(np.isfinite(theta)))]!r}")
+        raise ParameterError(
+            f"{where}: initial angles must be finite, got {theta[~np.isfinite(theta)][0]} for "
+            f"{names[int(np.argmin(np.isfinite(theta)))]!r}"
+        )
     return theta
 
 

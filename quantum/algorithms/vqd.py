@@ -73,9 +73,15 @@ class VQDResult:
         return ax
 
     def _repr_html_(self) -> str:
-        return html_facts("VQDResult", {
-            "energies": ", ".join(f"{e:.6f}" for e in self.energies),
-            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
+        return html_facts(
+            "VQDResult",
+            {
+                "energies": ", ".join(f"{e:.6f}" for e in self.energies),
+                "converged": self.converged,
+                "evaluations": self.evaluations,
+                "message": self.message,
+            },
+        )
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
@@ -133,9 +139,19 @@ class VQD:
     array([-1.5297, -0.5831,  0.5831,  1.5297])
     """
 
-    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, states: int = 2, *, penalty: float | None = None,
-                 initial: Any = None, starts: int = 3,
-                 optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):
+    def __init__(
+        self,
+        hamiltonian: PauliSum | str,
+        ansatz: Circuit,
+        states: int = 2,
+        *,
+        penalty: float | None = None,
+        initial: Any = None,
+        starts: int = 3,
+        optimizer: Any = "bfgs",
+        max_steps: int | None = None,
+        seed: int = 0,
+    ):
         self.ansatz, hamiltonian = check_ansatz("VQD", ansatz).copy(), check_hamiltonian("VQD", hamiltonian)
         for what, number in (("states", states), ("starts", starts)):
             check.integer(number, f"VQD: {what}", 1, error=ParameterError)
@@ -156,8 +172,9 @@ class VQD:
     def __repr__(self) -> str:
         return f"<VQD: {self.states} states, {self.ansatz.num_qubits} qubits, {len(self.ansatz.parameters)} parameters>"
 
-    def run(self, *, report: Reports = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | None = None) -> VQDResult:
+    def run(
+        self, *, report: Reports = None, progress: bool | None = None, checkpoint: str | os.PathLike | None = None
+    ) -> VQDResult:
         """Find the states one after the other.
 
         Parameters
@@ -183,18 +200,29 @@ class VQD:
         """
         found: list[Minimum] = []
         objective, evaluations = _Deflated(self.energy, self.penalty), 0
-        journal = Journal("VQD.run", checkpoint, {
-            **describe(self.energy), "theta": self.theta.tolist(), "seed": self.seed, "states": self.states,
-            "starts": self.starts, "penalty": self.penalty, "optimizer": repr(self.optimizer)})
+        journal = Journal(
+            "VQD.run",
+            checkpoint,
+            {
+                **describe(self.energy),
+                "theta": self.theta.tolist(),
+                "seed": self.seed,
+                "states": self.states,
+                "starts": self.starts,
+                "penalty": self.penalty,
+                "optimizer": repr(self.optimizer),
+            },
+        )
         with Steps("VQD.run", report, progress, journal) as steps:
             for k in range(self.states):
                 runs: list[Minimum] = []
                 for attempt in range(self.starts):
-                    begin = self.theta if k == attempt == 0 else random_angles(
-                        self.theta.size, self.seed + 7919 * k + attempt + 1
+                    begin = (
+                        self.theta
+                        if k == attempt == 0
+                        else random_angles(self.theta.size, self.seed + 7919 * k + attempt + 1)
                     )
-                    runs.append(descend(objective, begin, self.optimizer, steps, name="energy", state=k,
-                                        start=attempt))
+                    runs.append(descend(objective, begin, self.optimizer, steps, name="energy", state=k, start=attempt))
                     if steps.stopped:
                         break
                 evaluations += sum(r.evaluations for r in runs)
@@ -204,10 +232,16 @@ class VQD:
                 objective.push_away(found[-1].theta)
         theta = np.array([f.theta for f in found])
         states = np.array([run(self.ansatz, t).statevector() for t in theta])
-        return VQDResult(np.array([float(self.energy(t)) for t in theta]), theta, np.abs(states.conj() @ states.T) ** 2,
-                         tuple(f.history
-                               for f in found), evaluations, all(f.converged
-                                                                 for f in found), found[-1].message, self.ansatz)
+        return VQDResult(
+            np.array([float(self.energy(t)) for t in theta]),
+            theta,
+            np.abs(states.conj() @ states.T) ** 2,
+            tuple(f.history for f in found),
+            evaluations,
+            all(f.converged for f in found),
+            found[-1].message,
+            self.ansatz,
+        )
 
 
 class _Deflated:
@@ -221,8 +255,9 @@ class _Deflated:
         self.energy, self.circuit = energy, energy.circuit
         n = self.circuit.num_qubits
         weights = np.full(1 << n, penalty / (1 << n), complex)
-        self._projector = PauliSum.from_arrays(np.zeros((1 << n, 1), np.uint64),
-                                               np.arange(1 << n, dtype=np.uint64)[:, None], weights)
+        self._projector = PauliSum.from_arrays(
+            np.zeros((1 << n, 1), np.uint64), np.arange(1 << n, dtype=np.uint64)[:, None], weights
+        )
         self._penalties: list[Expectation] = []
 
     def push_away(self, known: np.ndarray) -> None:

@@ -76,9 +76,17 @@ class VQEResult:
         return ax
 
     def _repr_html_(self) -> str:
-        return html_facts("VQEResult", {
-            "energy": f"{self.energy:.8f}", "steps": len(self.history) - 1, "parameters": len(self.theta),
-            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
+        return html_facts(
+            "VQEResult",
+            {
+                "energy": f"{self.energy:.8f}",
+                "steps": len(self.history) - 1,
+                "parameters": len(self.theta),
+                "converged": self.converged,
+                "evaluations": self.evaluations,
+                "message": self.message,
+            },
+        )
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
@@ -152,15 +160,23 @@ class VQE:
         self.ansatz = ansatz = check_ansatz("VQE", ansatz).copy()
         self.optimizer, self.seed = find(optimizer, max_steps, seed), seed
         self.theta = start("VQE", ansatz, initial, seed)
-        self.energy = Expectation(ansatz, check_hamiltonian("VQE", hamiltonian), simulator=simulator, dtype=dtype,
-                                  gradient=gradient, shots=shots, seed=seed)
+        self.energy = Expectation(
+            ansatz,
+            check_hamiltonian("VQE", hamiltonian),
+            simulator=simulator,
+            dtype=dtype,
+            gradient=gradient,
+            shots=shots,
+            seed=seed,
+        )
         self._zeros = initial is None
 
     def __repr__(self) -> str:
         return f"<VQE: {self.ansatz.num_qubits} qubits, {len(self.ansatz.parameters)} parameters>"
 
-    def run(self, *, report: Reports = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | None = None) -> VQEResult:
+    def run(
+        self, *, report: Reports = None, progress: bool | None = None, checkpoint: str | os.PathLike | None = None
+    ) -> VQEResult:
         """Optimize the angles.
 
         Parameters
@@ -183,14 +199,25 @@ class VQE:
         CheckpointError
             If the checkpoint belongs to another run; the message names what differs.
         """
-        journal = Journal("VQE.run", checkpoint, {**describe(self.energy), "theta": self.theta.tolist(),
-                                                  "optimizer": repr(self.optimizer), "seed": self.seed})
+        journal = Journal(
+            "VQE.run",
+            checkpoint,
+            {
+                **describe(self.energy),
+                "theta": self.theta.tolist(),
+                "optimizer": repr(self.optimizer),
+                "seed": self.seed,
+            },
+        )
         total = self.optimizer.max_steps if self.optimizer.max_steps < 1000 else None
         with Steps("VQE.run", report, progress, journal, total=total) as steps:
             found = descend(self.energy, self.theta, self.optimizer, steps, name="energy")
         if self._zeros and found.converged and found.theta.size and not np.any(found.theta):
-            warnings.warn("VQE: zero angles are a stationary point of this ansatz, so nothing was optimized "
-                          "(initial=\"random\" starts elsewhere)",
-                          stacklevel=2)
-        return VQEResult(found.value, found.theta, found.history, found.evaluations, found.converged, found.message,
-                         self.ansatz)
+            warnings.warn(
+                "VQE: zero angles are a stationary point of this ansatz, so nothing was optimized "
+                '(initial="random" starts elsewhere)',
+                stacklevel=2,
+            )
+        return VQEResult(
+            found.value, found.theta, found.history, found.evaluations, found.converged, found.message, self.ansatz
+        )

@@ -15,8 +15,16 @@ from ..operators.mapping import encode, encoding, occupations
 from ..operators.trotter import append_exponentials
 from ..parameters import angle
 
-__all__ = ["Excitation", "append_excitation", "doubles", "electrons", "excitation_name", "excitations_of",
-           "hartree_fock", "singles"]
+__all__ = [
+    "Excitation",
+    "append_excitation",
+    "doubles",
+    "electrons",
+    "excitation_name",
+    "excitations_of",
+    "hartree_fock",
+    "singles",
+]
 
 Excitation = tuple[tuple[int, ...], tuple[int, ...]]  # modes emptied, modes filled
 
@@ -24,13 +32,18 @@ Excitation = tuple[tuple[int, ...], tuple[int, ...]]  # modes emptied, modes fil
 def electrons(num_electrons: int | Sequence[int], num_qubits: int, where: str) -> tuple[int, int]:
     """Numbers of alpha and beta electrons, checked; an odd total has one alpha more."""
     counts = tuple(num_electrons) if isinstance(num_electrons, Iterable) else (num_electrons,)
-    if isinstance(num_qubits, bool) or not isinstance(num_qubits,
-                                                      (int, np.integer)) or num_qubits < 2 or num_qubits % 2:
+    if (
+        isinstance(num_qubits, bool)
+        or not isinstance(num_qubits, (int, np.integer))
+        or num_qubits < 2
+        or num_qubits % 2
+    ):
         raise CircuitError(
             f"{where}: num_qubits must be even (two spins for each orbital) and at least 2, got {num_qubits!r}"
         )
-    if len(counts) not in (1, 2) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0
-                                        for k in counts):
+    if len(counts) not in (1, 2) or any(
+        isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0 for k in counts
+    ):
         raise CircuitError(f"{where}: electrons must be a number, or numbers of alpha and beta, got {num_electrons!r}")
     alpha, beta = ((counts[0] + 1) // 2, counts[0] // 2) if len(counts) == 1 else counts
     if max(alpha, beta) > num_qubits // 2:
@@ -89,8 +102,9 @@ def doubles(alpha: int, beta: int, num_qubits: int, generalized: bool = False) -
     full, empty = (list(combinations(range(num_qubits), 2)),) * 2
     if not generalized:
         occupied = {*range(0, 2 * alpha, 2), *range(1, 2 * beta, 2)}
-        full, empty = (list(combinations(modes, 2))
-                       for modes in (sorted(occupied), sorted(set(range(num_qubits)) - occupied)))
+        full, empty = (
+            list(combinations(modes, 2)) for modes in (sorted(occupied), sorted(set(range(num_qubits)) - occupied))
+        )
     for i, j in full:
         for a, b in empty:
             if i % 2 + j % 2 == a % 2 + b % 2 and not (generalized and ((i, j) >= (a, b) or {i, j} & {a, b})):
@@ -109,8 +123,9 @@ def append_excitation(circuit: Circuit, t: Any, excitation: Excitation, mapping:
     append_exponentials(circuit, [(string, -c.imag) for string, c in generator], angle(t, "excitation"))
 
 
-def excitations_of(num_electrons: int | Sequence[int], num_qubits: int, generalized: bool,
-                   where: str) -> list[Excitation]:
+def excitations_of(
+    num_electrons: int | Sequence[int], num_qubits: int, generalized: bool, where: str
+) -> list[Excitation]:
     """Single and double excitations, in this order."""
     alpha, beta = electrons(num_electrons, num_qubits, where)
     return [*singles(alpha, beta, num_qubits, generalized), *doubles(alpha, beta, num_qubits, generalized)]

@@ -21,10 +21,16 @@ _PATTERNS = {
 }
 
 
-def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = ("ry", "rz"), entangler: str = "cx", *,
-                       entanglement: str = "linear",
-                       last: bool = True,
-                       prefix: str = "") -> Circuit:
+def hardware_efficient(
+    num_qubits: int,
+    layers: int,
+    rotations: Sequence[str] = ("ry", "rz"),
+    entangler: str = "cx",
+    *,
+    entanglement: str = "linear",
+    last: bool = True,
+    prefix: str = "",
+) -> Circuit:
     """Layers of single-qubit rotations, each followed by entangling gates, and a last layer of rotations [1]_.
 
     Parameters are named by gate, layer and qubit (`ry_0_3`), those of an entangler that has an angle by gate, layer and

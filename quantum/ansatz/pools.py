@@ -14,8 +14,9 @@ from .excitations import append_excitation, excitation_name, excitations_of
 __all__ = ["fermionic_pool", "qubit_pool"]
 
 
-def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False,
-                   mapping: str = "jordan_wigner") -> list[Circuit]:
+def fermionic_pool(
+    num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False, mapping: str = "jordan_wigner"
+) -> list[Circuit]:
     """The excitations of `uccsd`, singles first, each a circuit with one parameter: a pool for ADAPT-VQE [1]_.
 
     Arguments are those of `uccsd`.

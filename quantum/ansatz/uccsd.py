@@ -12,9 +12,15 @@ from .excitations import Excitation, append_excitation, doubles, electrons, exci
 __all__ = ["uccsd"]
 
 
-def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False, singlet: bool = False,
-          reference: bool = True,
-          mapping: str = "jordan_wigner") -> Circuit:
+def uccsd(
+    num_electrons: int | Sequence[int],
+    num_qubits: int,
+    *,
+    generalized: bool = False,
+    singlet: bool = False,
+    reference: bool = True,
+    mapping: str = "jordan_wigner",
+) -> Circuit:
     """Unitary coupled cluster with singles and doubles: exponentials of excitations one after another on the
     Hartree-Fock determinant.
 
@@ -61,8 +67,10 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     """
     alpha, beta = electrons(num_electrons, num_qubits, "uccsd")
     if singlet and (generalized or alpha != beta):
-        raise CircuitError(f"uccsd: singlet needs a closed shell and no generalized excitations, got {alpha} alpha, "
-                           f"{beta} beta, generalized={generalized}")
+        raise CircuitError(
+            f"uccsd: singlet needs a closed shell and no generalized excitations, got {alpha} alpha, "
+            f"{beta} beta, generalized={generalized}"
+        )
     circuit = hartree_fock((alpha, beta), num_qubits, mapping) if reference else Circuit(num_qubits)
     for excitations in (singles, doubles):
         for excitation in excitations(alpha, beta, num_qubits, generalized):

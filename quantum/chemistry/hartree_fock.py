@@ -28,8 +28,9 @@ class HartreeFock(NamedTuple):
     mean_field: Any
 
 
-def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str, charge: int, spin: int,
-                 unit: str) -> HartreeFock:
+def hartree_fock(
+    geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str, charge: int, spin: int, unit: str
+) -> HartreeFock:
     """Restricted Hartree-Fock, open-shell where `spin` is not 0; see `Molecule`."""
     atoms = read_geometry(geometry, unit)
     gto, scf, ao2mo = (optional.need(f"pyscf.{name}", "Molecule", "chem") for name in ("gto", "scf", "ao2mo"))
@@ -43,8 +44,10 @@ def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: s
     mean_field.conv_tol = _TOLERANCE
     mean_field.kernel()
     if not mean_field.converged:
-        raise RuntimeError("Molecule: Hartree-Fock did not converge (another geometry or basis, or integrals from a "
-                           "program where it can be helped)")
+        raise RuntimeError(
+            "Molecule: Hartree-Fock did not converge (another geometry or basis, or integrals from a "
+            "program where it can be helped)"
+        )
     orbitals = mean_field.mo_coeff
     # signs of orbitals are free: the largest coefficient is positive here
     orbitals = orbitals * np.sign(orbitals[np.argmax(abs(orbitals).round(6), axis=0), np.arange(orbitals.shape[1])])
@@ -54,8 +57,9 @@ def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: s
     one_body, two_body = (np.where(abs(a) > 1e-13, a, 0.0) for a in (one_body, two_body))
     if unit == "bohr":
         atoms = tuple((s, (x * _BOHR, y * _BOHR, z * _BOHR)) for s, (x, y, z) in atoms)
-    return HartreeFock(0.5 * (one_body + one_body.T), two_body, float(molecule.energy_nuc()), molecule.nelectron, atoms,
-                       mean_field)
+    return HartreeFock(
+        0.5 * (one_body + one_body.T), two_body, float(molecule.energy_nuc()), molecule.nelectron, atoms, mean_field
+    )
 
 
 def ccsd(mean_field: Any) -> float:
@@ -73,8 +77,11 @@ def ccsd(mean_field: Any) -> float:
 def read_geometry(geometry: Any, unit: str) -> tuple[tuple[str, tuple[float, float, float]], ...]:
     """Atoms and positions, checked."""
     check.choice(unit, ("angstrom", "bohr"), "Molecule: unit", error=OperatorError)
-    rows = [r.split() for r in geometry.replace("\n", ";").split(";")
-            if r.strip()] if isinstance(geometry, str) else [[s, *r] for s, r in geometry]
+    rows = (
+        [r.split() for r in geometry.replace("\n", ";").split(";") if r.strip()]
+        if isinstance(geometry, str)
+        else [[s, *r] for s, r in geometry]
+    )
     atoms = []
     for row in rows:
         try:

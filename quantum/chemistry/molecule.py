@@ -70,14 +70,21 @@ class Molecule:
     (15, 4)
     """
 
-    def __init__(self, geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str = "sto-3g", charge: int = 0,
-                 spin: int = 0, *,
-                 unit: str = "angstrom"):
+    def __init__(
+        self,
+        geometry: str | Sequence[tuple[str, Sequence[float]]],
+        basis: str = "sto-3g",
+        charge: int = 0,
+        spin: int = 0,
+        *,
+        unit: str = "angstrom",
+    ):
         from .hartree_fock import hartree_fock
 
         found = hartree_fock(geometry, basis, charge, spin, unit)
-        self._set(found.one_body, found.two_body, found.constant, found.num_electrons, spin, found.geometry, basis,
-                  charge)
+        self._set(
+            found.one_body, found.two_body, found.constant, found.num_electrons, spin, found.geometry, basis, charge
+        )
         self._mean_field = found.mean_field
 
     @classmethod
@@ -108,14 +115,25 @@ class Molecule:
         new._mean_field = None
         return new
 
-    def _set(self, one_body: Any, two_body: Any, constant: float, num_electrons: int, spin: int, geometry: Geometry,
-             basis: str, charge: int) -> None:
+    def _set(
+        self,
+        one_body: Any,
+        two_body: Any,
+        constant: float,
+        num_electrons: int,
+        spin: int,
+        geometry: Geometry,
+        basis: str,
+        charge: int,
+    ) -> None:
         self.one_body, self.two_body = formulas.checked(one_body, two_body)
         alpha, rest = divmod(num_electrons + spin, 2)
         n = len(self.one_body)
         if rest or spin < 0 or spin > num_electrons or alpha > n:
-            raise OperatorError(f"Molecule: {num_electrons} electrons in {n} orbitals cannot have spin={spin} (2 S: "
-                                f"alpha minus beta electrons)")
+            raise OperatorError(
+                f"Molecule: {num_electrons} electrons in {n} orbitals cannot have spin={spin} (2 S: "
+                f"alpha minus beta electrons)"
+            )
         self.constant, self.num_electrons, self.spin = float(constant), int(num_electrons), int(spin)
         self.geometry, self.basis, self.charge = geometry, basis, charge
 
@@ -172,8 +190,12 @@ class Molecule:
             If the mapping is unknown.
         """
         if mapping == "reduced_parity":
-            h = reduced_parity(ladders(self.one_body, self.two_body, False), self.num_qubits,
-                               (self.num_alpha, self.num_beta)) + self.constant
+            h = (
+                reduced_parity(
+                    ladders(self.one_body, self.two_body, False), self.num_qubits, (self.num_alpha, self.num_beta)
+                )
+                + self.constant
+            )
             return h.simplify(1e-14 * float(np.max(abs(h.coefficients))))
         return electronic_hamiltonian(self.one_body, self.two_body, self.constant, mapping)
 
@@ -279,9 +301,16 @@ class Molecule:
         core, active = formulas.spaces(self.num_orbitals, self.num_alpha, self.num_beta, electrons, orbitals)
         shift, one_body = formulas.fold(self.one_body, self.two_body, core)
         two_body = self.two_body[np.ix_(active, active, active, active)]
-        return Molecule.from_integrals(one_body[np.ix_(active, active)], two_body, self.constant + shift, electrons,
-                                       self.spin,
-                                       geometry=self.geometry, basis=self.basis, charge=self.charge)
+        return Molecule.from_integrals(
+            one_body[np.ix_(active, active)],
+            two_body,
+            self.constant + shift,
+            electrons,
+            self.spin,
+            geometry=self.geometry,
+            basis=self.basis,
+            charge=self.charge,
+        )
 
     def frozen_core(self) -> Molecule:
         """The molecule with the inner shells of its atoms frozen."""

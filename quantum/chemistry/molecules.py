@@ -74,8 +74,9 @@ def load(name: str, length: float | None = None) -> Molecule:
     (-7.863358, -7.882362)
     """
     entries = _entries(name)
-    found = [e for e in entries if length is None and e["default"] or length is not None
-             and abs(e["length"] - length) < 1e-9]
+    found = [
+        e for e in entries if length is None and e["default"] or length is not None and abs(e["length"] - length) < 1e-9
+    ]
     if not found:
         raise OperatorError(
             f"load: {name} is stored at bond lengths {lengths(name)}, got {length!r} (Molecule(...) computes others)"
@@ -91,15 +92,23 @@ def load(name: str, length: float | None = None) -> Molecule:
     one_body = np.zeros((n, n))
     one_body[np.tril_indices(n)] = e["one_body"]
     one_body = one_body + np.tril(one_body, -1).T
-    return Molecule.from_integrals(one_body, pairs[index[:, :, None, None], index[None, None]], e["constant"],
-                                   e["electrons"],
-                                   geometry=tuple((s, tuple(r)) for s,
-                                                  r in e["geometry"]), basis="sto-3g", energies=e["energies"])
+    return Molecule.from_integrals(
+        one_body,
+        pairs[index[:, :, None, None], index[None, None]],
+        e["constant"],
+        e["electrons"],
+        geometry=tuple((s, tuple(r)) for s, r in e["geometry"]),
+        basis="sto-3g",
+        energies=e["energies"],
+    )
 
 
 def _entries(name: str) -> list[dict[str, Any]]:
-    return _table()[check.choice(name, _table(), "load: a stored molecule", error=OperatorError,
-                                 hint="Molecule(...) computes others")]
+    return _table()[
+        check.choice(
+            name, _table(), "load: a stored molecule", error=OperatorError, hint="Molecule(...) computes others"
+        )
+    ]
 
 
 @functools.cache

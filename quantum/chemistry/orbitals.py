@@ -34,8 +34,10 @@ def checked(one_body: Any, two_body: Any) -> tuple[np.ndarray, np.ndarray]:
     scale = 1e-8 * max(1.0, float(abs(g).max()))
     turned = (g.transpose(1, 0, 2, 3), g.transpose(0, 1, 3, 2), g.transpose(2, 3, 0, 1))
     if not (abs(h - h.T).max() <= scale and all(abs(g - t).max() <= scale for t in turned)):  # false for NaN too
-        raise OperatorError("Molecule: integrals must have h_pq = h_qp and (pq|rs) = (qp|rs) = (pq|sr) = (rs|pq) "
-                            "(chemists' notation, real orbitals)")
+        raise OperatorError(
+            "Molecule: integrals must have h_pq = h_qp and (pq|rs) = (qp|rs) = (pq|sr) = (rs|pq) "
+            "(chemists' notation, real orbitals)"
+        )
     h.flags.writeable = g.flags.writeable = False
     return h, g
 
@@ -79,8 +81,10 @@ def spaces(n: int, alpha: int, beta: int, electrons: int, wanted: int | Sequence
     """Frozen and active ones of n orbitals."""
     frozen = alpha + beta - electrons
     if frozen < 0 or frozen % 2 or electrons < alpha - beta:
-        raise OperatorError(f"active_space: of {alpha + beta} electrons ({alpha - beta} unpaired) an even "
-                            f"number must be frozen, got {electrons} active")
+        raise OperatorError(
+            f"active_space: of {alpha + beta} electrons ({alpha - beta} unpaired) an even "
+            f"number must be frozen, got {electrons} active"
+        )
     if isinstance(wanted, (int, np.integer)):
         active = list(range(frozen // 2, frozen // 2 + int(wanted)))
     else:
@@ -94,8 +98,10 @@ def spaces(n: int, alpha: int, beta: int, electrons: int, wanted: int | Sequence
         or len(core) < frozen // 2
         or electrons > 2 * len(active)
     ):
-        raise OperatorError(f"active_space: {electrons} electrons in orbitals {active} do not fit ({n} orbitals, "
-                            f"{frozen // 2} of them frozen)")
+        raise OperatorError(
+            f"active_space: {electrons} electrons in orbitals {active} do not fit ({n} orbitals, "
+            f"{frozen // 2} of them frozen)"
+        )
     return core, active
 
 
@@ -107,13 +113,14 @@ def fold(h: np.ndarray, g: np.ndarray, core: list[int]) -> tuple[float, np.ndarr
 
 def determinants(num_orbitals: int, alpha: int, beta: int) -> np.ndarray:
     """Bit strings with these numbers of electrons in even and odd modes, rising, int64."""
-    up, down = (np.array([sum(1 << 2 * p + spin for p in c) for c in combinations(range(num_orbitals), k)], np.int64)
-                for spin, k in ((0, alpha), (1, beta)))
+    up, down = (
+        np.array([sum(1 << 2 * p + spin for p in c) for c in combinations(range(num_orbitals), k)], np.int64)
+        for spin, k in ((0, alpha), (1, beta))
+    )
     return np.sort((up[:, None] | down).reshape(-1))
 
 
-def full_ci(hamiltonian: PauliSum, n: int, alpha: int, beta: int,
-            k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def full_ci(hamiltonian: PauliSum, n: int, alpha: int, beta: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k lowest energies of electrons in n orbitals, vectors (determinants, k), and the determinants; see
     `Molecule.eigenstates`.
     """

@@ -25,10 +25,12 @@ __all__ = ["decompose"]
 _PI = math.pi
 # gates of two qubits that are a CNOT up to single-qubit gates, alone or twice with RX between them
 _ENTANGLERS: dict[str, list[tuple[str, tuple[float, ...], tuple[int, ...]]]] = {
-    "cx": [("cx", (), (0, 1))], "cz": [("cz", (),
-                                        (0, 1))], "ecr": [("ecr", (), (0, 1))], "rzz": [("rzz", (_PI / 2,), (0, 1))],
-    "rxx": [("rxx", (_PI / 2,), (0, 1))], "iswap": [("iswap", (), (0, 1)), ("rx", (_PI / 2,), (0,)),
-                                                    ("iswap", (), (0, 1))],
+    "cx": [("cx", (), (0, 1))],
+    "cz": [("cz", (), (0, 1))],
+    "ecr": [("ecr", (), (0, 1))],
+    "rzz": [("rzz", (_PI / 2,), (0, 1))],
+    "rxx": [("rxx", (_PI / 2,), (0, 1))],
+    "iswap": [("iswap", (), (0, 1)), ("rx", (_PI / 2,), (0,)), ("iswap", (), (0, 1))],
 }
 
 

@@ -41,8 +41,9 @@ def fuse(program: Program) -> Program:
         real[place // 2 : place // 2 + 4**gate.num_qubits] = False
     ops, recipes, size = _fuse(program.ops, real, len(program.coefficients), program.num_qubits)
     coefficients = np.concatenate([program.coefficients, np.zeros(size - len(program.coefficients))])
-    return replace(program, ops=ops, recipes=np.concatenate([program.recipes, recipes]), coefficients=coefficients,
-                   cache={})
+    return replace(
+        program, ops=ops, recipes=np.concatenate([program.recipes, recipes]), coefficients=coefficients, cache={}
+    )
 
 
 @kernel
@@ -179,9 +180,13 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
             recipes[r, 7 + column] = (ops[i, 2 + column] >> q) & 1
     _copy(ops, which[start], out, state)
     row = state[0] - 1
-    out[row, 0], out[row, 1], out[row, 2], out[row, 6], out[row, 7] = 0, _form(
-        ops, which, start, stop, real
-    ), 1 << q, previous, 1
+    out[row, 0], out[row, 1], out[row, 2], out[row, 6], out[row, 7] = (
+        0,
+        _form(ops, which, start, stop, real),
+        1 << q,
+        previous,
+        1,
+    )
     out[row, 3] = out[row, 4] = out[row, 5] = 0
 
 

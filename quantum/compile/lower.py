@@ -44,8 +44,10 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
 def _build(circuit: Circuit) -> tuple[Builder, tuple[str, ...], tuple[str, ...]]:
     """Op tables of a circuit of gates, one op for each factor, and the names of parameters and data."""
     if circuit.num_qubits > 62:
-        raise SimulatorError(f"a state of {circuit.num_qubits} qubits has more amplitudes than memory has addresses "
-                             f"(the stabilizer simulator has no such limit)")
+        raise SimulatorError(
+            f"a state of {circuit.num_qubits} qubits has more amplitudes than memory has addresses "
+            f"(the stabilizer simulator has no such limit)"
+        )
     parameters, data = circuit.parameters, circuit.data
     index = {name: i for i, name in enumerate(parameters + data)}
     builder = Builder()
@@ -65,9 +67,11 @@ def lower_gate(builder: Builder, instruction: Instruction, index: dict[str, int]
     gate, qubits, params, controls, _, condition = instruction
     if condition is not None or not isinstance(gate, Gate):
         what = f"{gate.name} under a classical condition" if condition is not None else gate.name
-        raise SimulatorError(f"{what} on qubits {list(qubits)} is not a gate (give shots=..., or use the "
-                             f"density_matrix "
-                             f"or trajectories simulator)")
+        raise SimulatorError(
+            f"{what} on qubits {list(qubits)} is not a gate (give shots=..., or use the "
+            f"density_matrix "
+            f"or trajectories simulator)"
+        )
     control = 0
     for q in controls:
         control |= 1 << q
@@ -122,6 +126,7 @@ def _factor(builder: Builder, primitive: Any, qubits: list[int], control: int, a
             control |= 1 << q
         builder.diagonal(control, control, 0, builder.recipe(Recipe.PHASE, 2, angle))
     elif type(primitive) is Pair:
+
         def place(mask: int) -> int:
             return sum(1 << q for i, q in enumerate(qubits) if mask >> i & 1)
 
@@ -138,8 +143,10 @@ def _factor(builder: Builder, primitive: Any, qubits: list[int], control: int, a
 
 def _dense_size(gate: Gate, qubits: tuple[int, ...]) -> None:
     if len(qubits) > MAX_DENSE:
-        raise SimulatorError(f"{gate.name}: matrices on at most {MAX_DENSE} qubits, got {len(qubits)} (make a circuit "
-                             f"of it: state preparation, decompositions)")
+        raise SimulatorError(
+            f"{gate.name}: matrices on at most {MAX_DENSE} qubits, got {len(qubits)} (make a circuit "
+            f"of it: state preparation, decompositions)"
+        )
 
 
 def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: int, constants: dict[int, int]) -> None:
@@ -193,8 +200,9 @@ def shape(matrix: np.ndarray) -> tuple[int, int, int, int, int, int, np.ndarray 
         return Kind.PAIR, form_of(matrix), 1, 0, 0, 0, matrix.ravel()
     rows, columns = np.nonzero(matrix - np.eye(size))
     planes = {frozenset((int(r), int(c))) for r, c in zip(rows, columns, strict=True) if r != c}
-    if len(planes) == 1 and all({int(r), int(c)} <= set(next(iter(planes))) for r,
-                                c in zip(rows, columns, strict=True)):
+    if len(planes) == 1 and all(
+        {int(r), int(c)} <= set(next(iter(planes))) for r, c in zip(rows, columns, strict=True)
+    ):
         a, b = sorted(next(iter(planes)))
         block = matrix[np.ix_([a, b], [a, b])]
         return Kind.PAIR, form_of(block), a ^ b, full, a, 0, block.ravel()

@@ -127,9 +127,21 @@ class Builder:
         self.angle_constants.append(constant)
         return len(self.angle_terms) - 1
 
-    def recipe(self, recipe: int, count: int, source: int, sign: int = 1, previous: int = -1, width: int = 0,
-               kind: int = 0,
-               x: int = 0, m: int = 0, v: int = 0, z: int = 0, local: int = 0) -> int:
+    def recipe(
+        self,
+        recipe: int,
+        count: int,
+        source: int,
+        sign: int = 1,
+        previous: int = -1,
+        width: int = 0,
+        kind: int = 0,
+        x: int = 0,
+        m: int = 0,
+        v: int = 0,
+        z: int = 0,
+        local: int = 0,
+    ) -> int:
         """`count` complex numbers made by a recipe."""
         at = self.reserve(count)
         self.recipes.append((recipe, at, source, sign, previous, width, kind, x, m, v, z, local))

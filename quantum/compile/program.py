@@ -39,8 +39,9 @@ class Program:
     cache: dict[Any, Any] = field(default_factory=dict)  # what simulators derive from the program (schedules)
 
     @classmethod
-    def from_builder(cls, num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...],
-                     builder: Builder) -> Program:
+    def from_builder(
+        cls, num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...], builder: Builder
+    ) -> Program:
         """The finished tables."""
         starts = np.zeros(len(builder.angle_terms) + 1, np.int64)
         np.cumsum([len(terms) for terms in builder.angle_terms], out=starts[1:])
@@ -52,11 +53,17 @@ class Program:
                     f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {numbers[~allowed][0]}"
                 )
         return cls(
-            num_qubits, parameters, data,
+            num_qubits,
+            parameters,
+            data,
             np.array(builder.ops, np.int64).reshape(-1, OP_COLUMNS),
             np.array(builder.recipes, np.int64).reshape(-1, RECIPE_COLUMNS),
             np.array(builder.coefficients, float),
-            starts, np.array([i for i, _ in flat], np.int64), coefficients, constants, tuple(builder.functions),
+            starts,
+            np.array([i for i, _ in flat], np.int64),
+            coefficients,
+            constants,
+            tuple(builder.functions),
         )
 
     def values(self, theta: Any = None, data: Any = None) -> np.ndarray:
@@ -87,8 +94,9 @@ class Program:
 
 def all_values(parameters: tuple[str, ...], names: tuple[str, ...], theta: Any = None, data: Any = None) -> np.ndarray:
     """Values of `parameters` and of the data `names`, as `Program.values` gives them."""
-    return _finite(np.concatenate([_values(theta, parameters, "theta"), _values(data, names, "data")]),
-                   parameters + names)
+    return _finite(
+        np.concatenate([_values(theta, parameters, "theta"), _values(data, names, "data")]), parameters + names
+    )
 
 
 def _finite(values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
@@ -117,8 +125,12 @@ def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:
     array = np.asarray(given, float)
     if array.shape != (len(names),):
         if not names:
-            raise ParameterError(f"run: the circuit has no parameters for {what}, got the shape {array.shape} (trained "
-                                 f"ones go into theta, an encoder's into data)")
-        raise ParameterError(f"run: {what} must be {len(names)} numbers "
-                             f"({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}")
+            raise ParameterError(
+                f"run: the circuit has no parameters for {what}, got the shape {array.shape} (trained "
+                f"ones go into theta, an encoder's into data)"
+            )
+        raise ParameterError(
+            f"run: {what} must be {len(names)} numbers "
+            f"({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}"
+        )
     return array

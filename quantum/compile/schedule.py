@@ -26,8 +26,6 @@ from .program import Program
 __all__ = ["CodeColumn", "Kernel", "PassColumn", "Schedule", "schedule"]
 
 
-
-
 class Kernel(IntEnum):
     """Loops of `simulators.statevector.rows`; the real and imaginary ones follow the general one."""
 
@@ -154,8 +152,9 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
         row[0], row[1], row[2], row[3], row[4] = first, done, simd.popcount(local), contiguous, local
         row[5] = _compress(~active & ((1 << n) - 1), ~local & ((1 << n) - 1), n)
         for i in range(first, done):
-            vectors = _encode(ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits,
-                              vectors)
+            vectors = _encode(
+                ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits, vectors
+            )
             active |= ops[code[i, 1], 2]
         row[6] = active
         row[7] = in_place

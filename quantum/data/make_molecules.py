@@ -23,8 +23,11 @@ def chain(symbols, length):
 def water(length):
     """H-O-H with the angle 104.5 degrees."""
     angle = np.deg2rad(104.5)
-    return [("O", (0.0, 0.0, 0.0)), ("H", (length, 0.0, 0.0)),
-            ("H", (length * np.cos(angle), length * np.sin(angle), 0.0))]
+    return [
+        ("O", (0.0, 0.0, 0.0)),
+        ("H", (length, 0.0, 0.0)),
+        ("H", (length * np.cos(angle), length * np.sin(angle), 0.0)),
+    ]
 
 
 # name: geometry of a bond length, default length, all lengths in angstrom
@@ -59,8 +62,10 @@ def entry(geometry, length, default):
 
 
 if __name__ == "__main__":
-    table = {name: [entry(geometry(r), r, r == default) for r in lengths] for name,
-             (geometry, default, lengths) in MOLECULES.items()}
+    table = {
+        name: [entry(geometry(r), r, r == default) for r in lengths]
+        for name, (geometry, default, lengths) in MOLECULES.items()
+    }
     packed = gzip.compress(json.dumps(table).encode(), 9, mtime=0)
     (Path(__file__).parent / "molecules.json.gz").write_bytes(packed)
     print(f"{len(packed)} bytes")

@@ -59,8 +59,13 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
     for k, (name, found) in enumerate(series.items()):
         heights = [found.get(bits, 0) for bits in shown]
         heights += [sum(found.values()) - sum(heights)] if len(labels) > len(shown) else []
-        bars = axes.bar(place + (k - (len(series) - 1) / 2) * width, heights, width * 0.94,
-                        color=plots.COLORS[k % len(plots.COLORS)], label=name)
+        bars = axes.bar(
+            place + (k - (len(series) - 1) / 2) * width,
+            heights,
+            width * 0.94,
+            color=plots.COLORS[k % len(plots.COLORS)],
+            label=name,
+        )
         if len(labels) * len(series) <= _MOST_LABELS:
             whole = all(isinstance(h, (int, np.integer)) for h in heights)
             numbers = [f"{h}" if whole else f"{h:.3g}" for h in heights]
@@ -83,8 +88,10 @@ def _counts(counts: Any) -> Mapping[str, float]:
     if isinstance(counts, Mapping):
         return counts
     if not hasattr(counts, "counts"):
-        raise ValueError(f"histogram: counts must be a dict by bit string, Samples, or a dict of these by name, got "
-                         f"{type(counts).__name__}")
+        raise ValueError(
+            f"histogram: counts must be a dict by bit string, Samples, or a dict of these by name, got "
+            f"{type(counts).__name__}"
+        )
     return counts.counts()
 
 
@@ -155,8 +162,16 @@ def city(state: Any) -> Any:
     for k, (name, part) in enumerate((("Re", rho.real), ("Im", rho.imag))):
         axes = figure.add_subplot(1, 2, k + 1, projection="3d")
         height = part.ravel()
-        axes.bar3d(x - 0.35, y - 0.35, np.minimum(height, 0), 0.7, 0.7, np.abs(height), shade=True,
-                   color=[COLORS["gate"] if h >= 0 else COLORS["channel"] for h in height])
+        axes.bar3d(
+            x - 0.35,
+            y - 0.35,
+            np.minimum(height, 0),
+            0.7,
+            0.7,
+            np.abs(height),
+            shade=True,
+            color=[COLORS["gate"] if h >= 0 else COLORS["channel"] for h in height],
+        )
         axes.set_xticks(range(len(rho)), labels if n < 4 else [], fontsize=7)
         axes.set_yticks(range(len(rho)), labels if n < 4 else [], fontsize=7)
         axes.set_zlim(min(-0.05, rho.real.min(), rho.imag.min()), max(0.5, rho.real.max(), rho.imag.max()))

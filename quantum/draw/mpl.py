@@ -65,8 +65,9 @@ def _width_of(text: str, size: float) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
-    return TextPath((0, 0), text,
-                    prop=FontProperties(size=size)).get_extents().width / 72 / UNIT if text.strip() else 0.0
+    return (
+        TextPath((0, 0), text, prop=FontProperties(size=size)).get_extents().width / 72 / UNIT if text.strip() else 0.0
+    )
 
 
 class _Ink(Ink):
@@ -77,8 +78,9 @@ class _Ink(Ink):
         self._lines: dict[Any, list[Any]] = {}
         self._shapes: dict[Any, list[Any]] = {}
 
-    def line(self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-",
-             alpha: float = 1.0) -> None:
+    def line(
+        self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-", alpha: float = 1.0
+    ) -> None:
         self._lines.setdefault((color, width, order, style, alpha), []).append([(x[0], y[0]), (x[1], y[1])])
 
     def dot(self, x: float, y: float, radius: float, color: str, order: int = 3) -> None:
@@ -94,22 +96,32 @@ class _Ink(Ink):
         shape = FancyBboxPatch((x, y), width, height, "round,pad=0,rounding_size=0.07")
         self._shapes.setdefault((pale, color, 1.1, style, 3), []).append(shape)
 
-    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"],
-              ha: str = "center") -> None:
+    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"], ha: str = "center") -> None:
         from .scaled_text import ScaledText
 
-        self.axes.add_artist(ScaledText(x, y, text, size=size, color=color, ha=ha, va="center_baseline", zorder=4,
-                                        parse_math=False))
+        self.axes.add_artist(
+            ScaledText(x, y, text, size=size, color=color, ha=ha, va="center_baseline", zorder=4, parse_math=False)
+        )
 
     def finish(self) -> None:
         """Put everything on the axes."""
         from matplotlib.collections import LineCollection, PatchCollection
 
         for (color, width, order, style, alpha), lines in self._lines.items():
-            self.axes.add_collection(LineCollection(lines, colors=[color], linewidths=width, linestyles=[style],
-                                                    alpha=alpha, zorder=order,
-                                                    capstyle="butt"), autolim=False)
+            self.axes.add_collection(
+                LineCollection(
+                    lines,
+                    colors=[color],
+                    linewidths=width,
+                    linestyles=[style],
+                    alpha=alpha,
+                    zorder=order,
+                    capstyle="butt",
+                ),
+                autolim=False,
+            )
         for (face, edge, width, style, order), shapes in self._shapes.items():
-            self.axes.add_collection(PatchCollection(shapes, facecolor=face, edgecolor=edge, linewidth=width,
-                                                     linestyle=style, zorder=order),
-                                     autolim=False)
+            self.axes.add_collection(
+                PatchCollection(shapes, facecolor=face, edgecolor=edge, linewidth=width, linestyle=style, zorder=order),
+                autolim=False,
+            )

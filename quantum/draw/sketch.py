@@ -30,8 +30,9 @@ class Ink(ABC):
     """Lines, shapes and texts; those of a higher `order` hide others."""
 
     @abstractmethod
-    def line(self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-",
-             alpha: float = 1.0) -> None:
+    def line(
+        self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-", alpha: float = 1.0
+    ) -> None:
         """A straight line of some width in points."""
 
     @abstractmethod
@@ -43,16 +44,16 @@ class Ink(ABC):
         """A box with its lower left corner at (x, y)."""
 
     @abstractmethod
-    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"],
-              ha: str = "center") -> None:
+    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"], ha: str = "center") -> None:
         """A text of some size in points, in the middle of (x, y) or, with ha="right", before it."""
 
     def double(self, x: list[float], y: list[float], order: int) -> None:
         """A classical wire."""
         along = x[0] != x[1]
         for d in (-0.035, 0.035):
-            self.line(x if along else [v + d for v in x], [v + d for v in y] if along else y, COLORS["measure"], 0.8,
-                      order)
+            self.line(
+                x if along else [v + d for v in x], [v + d for v in y] if along else y, COLORS["measure"], 0.8, order
+            )
 
 
 class Sketch:
@@ -151,8 +152,14 @@ class Sketch:
     def _box(self, ink: Ink, item: Item, x: float, y: float, color: str) -> None:
         first, last = item.box
         width = self._width(item)
-        ink.box(x - width / 2, y - last - _BOX, width, last - first + 2 * _BOX, color,
-                "--" if item.style == "channel" else "-")
+        ink.box(
+            x - width / 2,
+            y - last - _BOX,
+            width,
+            last - first + 2 * _BOX,
+            color,
+            "--" if item.style == "channel" else "-",
+        )
         middle = y - (first + last) / 2
         if item.style == "measure":
             _meter(ink, x, middle)

@@ -59,8 +59,9 @@ def bloch(state: Any, qubits: int | Sequence[int] | None = None) -> Any:
 def _sphere(axes: Any) -> None:
     t = np.linspace(0, 2 * np.pi, 73)
     u, v = np.meshgrid(t, np.linspace(0, np.pi, 25))
-    axes.plot_surface(np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="#c9d6ea", alpha=0.25, lw=0,
-                      shade=False)
+    axes.plot_surface(
+        np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="#c9d6ea", alpha=0.25, lw=0, shade=False
+    )
     for x, y, z in ((np.cos(t), np.sin(t), 0 * t), (np.cos(t), 0 * t, np.sin(t)), (0 * t, np.cos(t), np.sin(t))):
         axes.plot(x, y, z, color="#aab4bf", lw=0.6)
     for a, text in (((1, 0, 0), "x"), ((0, 1, 0), "y"), ((0, 0, 1), "|0⟩"), ((0, 0, -1), "|1⟩")):

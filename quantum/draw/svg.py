@@ -52,9 +52,11 @@ def draw_svg(circuit: Circuit, *, fold: float = 22.0, background: str | None = "
     width, height = _SCALE * (sketch.right - sketch.left), _SCALE * (sketch.top - sketch.bottom)
     behind = f'<rect width="100%" height="100%" fill="{escape(background)}"/>' if background else ""
     color = f' color="{COLORS["ink"]}"' if background else ""
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-            f'viewBox="0 0 {width:.1f} {height:.1f}" font-family="Helvetica, Arial, sans-serif"{color}>'
-            f'{behind}{ink.text()}</svg>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" font-family="Helvetica, Arial, sans-serif"{color}>'
+        f"{behind}{ink.text()}</svg>"
+    )
 
 
 def _width_of(text: str, size: float) -> float:
@@ -75,8 +77,10 @@ class _Ink(Ink):
         return "".join(text for _, text in sorted(self._elements, key=lambda e: e[0]))
 
     def _add(self, order: int, tag: str, color: str, content: str = "", **attributes: Any) -> None:
-        given = "".join(f' {name.replace("_", "-")}="{v:.1f}"' if isinstance(v, float) else
-                        f' {name.replace("_", "-")}="{v}"' for name, v in attributes.items())
+        given = "".join(
+            f' {name.replace("_", "-")}="{v:.1f}"' if isinstance(v, float) else f' {name.replace("_", "-")}="{v}"'
+            for name, v in attributes.items()
+        )
         color = _COLORS.get(color, color)
         paint = f'stroke="{color}"' if tag == "line" else f'fill="{color}"'
         self._elements.append((order, f"<{tag} {paint}{given}" + (f">{content}</{tag}>" if content else "/>")))
@@ -84,8 +88,9 @@ class _Ink(Ink):
     def _at(self, x: float, y: float) -> tuple[float, float]:
         return _SCALE * (x - self.left), _SCALE * (self.top - y)
 
-    def line(self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-",
-             alpha: float = 1.0) -> None:
+    def line(
+        self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-", alpha: float = 1.0
+    ) -> None:
         (x1, y1), (x2, y2) = self._at(x[0], y[0]), self._at(x[1], y[1])
         more: dict[str, Any] = {"opacity": alpha} if alpha < 1 else {}
         if style != "-":
@@ -100,12 +105,23 @@ class _Ink(Ink):
         left, top = self._at(x, y + height)
         pale = "#" + "".join(f"{round(255 - 0.16 * (255 - int(color[k : k + 2], 16))):02x}" for k in (1, 3, 5))
         more = {"stroke_dasharray": "4 2"} if style == "--" else {}
-        self._add(3, "rect", pale, x=left, y=top, width=_SCALE * width, height=_SCALE * height, rx=3, stroke=color,
-                  stroke_width=1.1 * _POINT, **more)
+        self._add(
+            3,
+            "rect",
+            pale,
+            x=left,
+            y=top,
+            width=_SCALE * width,
+            height=_SCALE * height,
+            rx=3,
+            stroke=color,
+            stroke_width=1.1 * _POINT,
+            **more,
+        )
 
-    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"],
-              ha: str = "center") -> None:
+    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"], ha: str = "center") -> None:
         left, top = self._at(x, y)
         anchor = {"center": "middle", "right": "end", "left": "start"}[ha]
-        self._add(4, "text", color, escape(text), x=left, y=top, dy="0.35em", font_size=size * _POINT,
-                  text_anchor=anchor)
+        self._add(
+            4, "text", color, escape(text), x=left, y=top, dy="0.35em", font_size=size * _POINT, text_anchor=anchor
+        )

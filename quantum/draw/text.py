@@ -166,7 +166,7 @@ def _box(canvas: _Canvas, item: Item, inner: int) -> None:
     for row, corners, ends, above in ((top, "┌┐", "└┘", True), (bottom, "└┘", "┌┐", False)):
         start = (canvas.width - inner) // 2
         shared = canvas.cells[row][start] == ends[0]
-        edge = ("├┤" if shared else corners)
+        edge = "├┤" if shared else corners
         joined = any(q < first for q in item.controls) if above else any(q > last for q in item.controls)
         canvas.put(row, edge[0] + "─" * (inner - 2) + edge[1])
         if joined:

@@ -45,8 +45,9 @@ def _pull_out(theta, data, coefficients, initial, ct, *, energy):
 
 def _second_out(theta, data, coefficients, initial, ct, *tangents, energy):
     batch = _batch(theta, data, coefficients, initial, ct, *tangents)
-    return [spec((batch, energy.size))] + [spec((batch, i.shape[1]),
-                                                i.dtype) for i in (theta, data, coefficients, initial)]
+    return [spec((batch, energy.size))] + [
+        spec((batch, i.shape[1]), i.dtype) for i in (theta, data, coefficients, initial)
+    ]
 
 
 def _to(shape, g):
@@ -159,8 +160,10 @@ class BatchedEngine:
         """The values, none of which may be infinite, NaN or larger than `LARGEST`."""
         if not (allowed := np.abs(values) <= LARGEST).all():
             bad = tuple(np.argwhere(~allowed)[0])
-            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {self.names[bad[-1]]} "
-                                 f"(the largest is {LARGEST:g})")
+            raise ParameterError(
+                f"Expectation: values must be finite, got {values[bad]} for {self.names[bad[-1]]} "
+                f"(the largest is {LARGEST:g})"
+            )
         return values
 
     def _at(self, coefficients: np.ndarray) -> Engine:
@@ -195,8 +198,12 @@ class BatchedEngine:
             for k, (v, w, s) in enumerate(examples(values, ct, start)):
                 slopes[k] = np.concatenate([c * t for c, t in zip(w[0], self.engine.terms(v[0], s), strict=True)])
         split = theta.shape[1]
-        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes,
-                states.reshape(len(values), initial.shape[1])]
+        return [
+            np.ascontiguousarray(g[:, :split]),
+            np.ascontiguousarray(g[:, split:]),
+            slopes,
+            states.reshape(len(values), initial.shape[1]),
+        ]
 
     def second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
         """`second`, as arrays."""

@@ -50,9 +50,15 @@ class Engine(ABC):
         """Expectation value of every string of each operator, at values (V,)."""
         raise _missing("coefficients as arguments")
 
-    def second(self, values: np.ndarray, d_values: np.ndarray, start: np.ndarray, d_start: np.ndarray,
-               changes: Sequence[PauliSum] | None,
-               weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def second(
+        self,
+        values: np.ndarray,
+        d_values: np.ndarray,
+        start: np.ndarray,
+        d_start: np.ndarray,
+        changes: Sequence[PauliSum] | None,
+        weights: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Along tangents of values (V,), initial state (1, N) and operators (None: they do not change): tangents of the
         values (m,), and of the gradients of weights @ values for values (V,), all coefficients (T,; with `changes`) and
         the

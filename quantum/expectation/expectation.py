@@ -74,9 +74,18 @@ class Expectation:
     True
     """
 
-    def __init__(self, circuit: Circuit, hamiltonians: PauliSum | str | Sequence[PauliSum | str], *,
-                 simulator: str = "statevector", dtype: Any = np.complex128,
-                 gradient: str | None = None, shots: int | None = None, seed: int = 0, initial: Any = None):
+    def __init__(
+        self,
+        circuit: Circuit,
+        hamiltonians: PauliSum | str | Sequence[PauliSum | str],
+        *,
+        simulator: str = "statevector",
+        dtype: Any = np.complex128,
+        gradient: str | None = None,
+        shots: int | None = None,
+        seed: int = 0,
+        initial: Any = None,
+    ):
         self.circuit = check.kind(circuit, Circuit, "Expectation: circuit", error=CircuitError)
         several = [hamiltonians] if isinstance(hamiltonians, (PauliSum, str)) else hamiltonians
         self.is_list = several is hamiltonians
@@ -93,9 +102,11 @@ class Expectation:
         self._initials = _NO_STATE if self.initial is None else self.initial[None]
         self.parameters, self.data = circuit.parameters, circuit.data
         kind = find_engine(simulator) if gradient in (None, "adjoint") and shots is None else None
-        self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots,
-                                         seed) if kind is None
-                                else kind(circuit, self.hamiltonians, self.single, self.initial))
+        self._engine: Engine = (
+            _sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots, seed)
+            if kind is None
+            else kind(circuit, self.hamiltonians, self.single, self.initial)
+        )
         if not self._engine.takes_start:
             self.initial, self._initials = None, _NO_STATE
         self._batched = BatchedEngine(self._engine, self.hamiltonians, self.parameters + self.data)
@@ -119,8 +130,13 @@ class Expectation:
     def method(self) -> list[Any]:
         """Engine, precision, shots and seed: what values depend on next to circuit and operators."""
         engine = self._engine
-        return [type(engine).__name__, getattr(engine, "simulator", ""), "single" if self.single else "double",
-                getattr(engine, "shots", None), getattr(engine, "seed", 0)]
+        return [
+            type(engine).__name__,
+            getattr(engine, "simulator", ""),
+            "single" if self.single else "double",
+            getattr(engine, "shots", None),
+            getattr(engine, "seed", 0),
+        ]
 
     # -- what users call --------------------------------------------------------------------------------------------
 
@@ -147,8 +163,12 @@ class Expectation:
         ParameterError
             If values are missing, of the wrong number, or not finite.
         """
-        if type(theta) is np.ndarray and (data is None
-                                          or type(data) is np.ndarray) and coefficients is None and initial is None:
+        if (
+            type(theta) is np.ndarray
+            and (data is None or type(data) is np.ndarray)
+            and coefficients is None
+            and initial is None
+        ):
             values, batched = self._plain(theta, data)
             out = self._engine.values(values, self._initials)
             if not batched:
@@ -194,9 +214,9 @@ class Expectation:
         second = core.jacfwd(core.jacrev(lambda t, d: self(t, d if self.data else None)))
         if not batched:
             return second(theta[0], data[0])
-        return core.vmap(
-            second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data))
-        )(*(a if len(a) > 1 else a[0] for a in (theta, data)))
+        return core.vmap(second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data)))(
+            *(a if len(a) > 1 else a[0] for a in (theta, data))
+        )
 
     def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
         """Return checked values (B, V) of arguments other than tracers, and whether there is a batch."""
@@ -223,20 +243,26 @@ class Expectation:
             coefficients = np.zeros((1, 0))
         else:
             given = coefficients if self.is_list and isinstance(coefficients, (list, tuple)) else [coefficients]
-            if len(given) != self.size or any(np.shape(c) != (len(h),) for c,
-                                              h in zip(given, self.hamiltonians, strict=False)):
+            if len(given) != self.size or any(
+                np.shape(c) != (len(h),) for c, h in zip(given, self.hamiltonians, strict=False)
+            ):
                 wanted = [len(h) for h in self.hamiltonians] if self.is_list else len(self.hamiltonians[0])
-                raise OperatorError(f"Expectation: coefficients must be one number for each term ({wanted}), got shape "
-                                    f"{[np.shape(c) for c in given]}")
+                raise OperatorError(
+                    f"Expectation: coefficients must be one number for each term ({wanted}), got shape "
+                    f"{[np.shape(c) for c in given]}"
+                )
             coefficients = np.concatenate([_real(c) for c in given])[None]
         if initial is None:
             initial = np.zeros((1, 0), complex) if self.initial is None else self.initial[None]
         else:
             if not self._engine.takes_start:
-                raise SimulatorError("Expectation: with this simulator the initial state is fixed, got one as an "
-                                     "argument (give it to Expectation(...))")
-            check.shape(initial, (1 << self.circuit.num_qubits,), "Expectation: the initial state",
-                        error=SimulatorError)
+                raise SimulatorError(
+                    "Expectation: with this simulator the initial state is fixed, got one as an "
+                    "argument (give it to Expectation(...))"
+                )
+            check.shape(
+                initial, (1 << self.circuit.num_qubits,), "Expectation: the initial state", error=SimulatorError
+            )
             initial = (initial + 0j)[None]
         rows = [a if np.ndim(a) == 2 else a[None] for a in (theta, data)]
         return [*rows, coefficients, initial], batched
@@ -244,8 +270,10 @@ class Expectation:
     def _named(self, given: Any, names: tuple[str, ...], what: str) -> Any:
         if given is None:
             if names:
-                raise ParameterError(f"Expectation: {what} must have a value for "
-                                     f"{', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none")
+                raise ParameterError(
+                    f"Expectation: {what} must have a value for "
+                    f"{', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none"
+                )
             return np.zeros(0)
         if isinstance(given, Mapping):
             if unknown := [n for n in given if n not in names]:
@@ -258,19 +286,23 @@ class Expectation:
         given = _real(given)
         if np.ndim(given) not in (1, 2) or np.shape(given)[-1] != len(names):
             shape = f"({len(names)},) or (batch, {len(names)})"
-            raise ParameterError(f"Expectation: {what} must have shape {shape}, one for each of "
-                                 f"{', '.join(names[:5]) or 'none'}{' ...' if len(names) > 5 else ''}, got "
-                                 f"{np.shape(given)}")
+            raise ParameterError(
+                f"Expectation: {what} must have shape {shape}, one for each of "
+                f"{', '.join(names[:5]) or 'none'}{' ...' if len(names) > 5 else ''}, got "
+                f"{np.shape(given)}"
+            )
         return given
 
 
-def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str | None, shots: Any,
-             seed: Any) -> Sampled:
+def _sampled(
+    circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str | None, shots: Any, seed: Any
+) -> Sampled:
     check.choice(gradient, (None, "adjoint", "parameter_shift"), "Expectation: gradient", error=SimulatorError)
     if gradient == "adjoint":
         why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"
-        raise SimulatorError(f"Expectation: with {why} the adjoint method does not support gradients (give "
-                             f"gradient='parameter_shift')")
+        raise SimulatorError(
+            f"Expectation: with {why} the adjoint method does not support gradients (give gradient='parameter_shift')"
+        )
     if shots is not None:
         check_shots(shots, "Expectation")
     find(simulator)
@@ -292,8 +324,9 @@ _NO_STATE = np.zeros((0, 0), np.complex128)
 
 
 def _state(initial: Any, n: int) -> np.ndarray:
-    state = check.shape(np.array(initial, np.complex128), (1 << n,), "Expectation: the initial state",
-                        error=SimulatorError)
+    state = check.shape(
+        np.array(initial, np.complex128), (1 << n,), "Expectation: the initial state", error=SimulatorError
+    )
     if not abs(np.vdot(state, state).real - 1) < 1e-6:
         raise SimulatorError(f"Expectation: the initial state must have norm 1, got {np.linalg.norm(state)}")
     return state

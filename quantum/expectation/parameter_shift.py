@@ -85,8 +85,10 @@ class Slots:
         self.circuit = circuit._with([self._slotted(i) for i in circuit])  # with parameters slot1, slot2, ...
         self.circuit._data = frozenset()
         index = {n: i for i, n in enumerate(self.names)}
-        self.matrix, self.constants = np.zeros((len(self._expressions),
-                                                len(index))), np.array([p.constant for p in self._expressions])
+        self.matrix, self.constants = (
+            np.zeros((len(self._expressions), len(index))),
+            np.array([p.constant for p in self._expressions]),
+        )
         for row, p in zip(self.matrix, self._expressions, strict=True):
             for name, c in p.terms:
                 row[index[name]] += c
@@ -119,8 +121,7 @@ class Sampled(Engine):
     new part of the random stream of `seed`: the same sequence of calls returns the same values.
     """
 
-    def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None,
-                 seed: int):
+    def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None, seed: int):
         self.hamiltonians, self.simulator, self.dtype, self.shots = hamiltonians, simulator, dtype, shots
         self.seed = seed
         self._key = None if shots is None else key(check_seed(seed, "Expectation"))
@@ -135,8 +136,15 @@ class Sampled(Engine):
         if self._key is not None:
             words = fold_in(self._key, self.position)
             seed, self.position = int(words[0]) | int(words[1]) << 32, self.position + 1
-        result = run(self._slots.circuit, slots, simulator=self.simulator, dtype=self.dtype, initial=initial,
-                     shots=self.shots, seed=seed)
+        result = run(
+            self._slots.circuit,
+            slots,
+            simulator=self.simulator,
+            dtype=self.dtype,
+            initial=initial,
+            shots=self.shots,
+            seed=seed,
+        )
         found = [result.expectation(h, shots=self.shots) for h in self.hamiltonians]
         return [float(getattr(e, "value", e)) for e in found]
 
@@ -146,8 +154,10 @@ class Sampled(Engine):
 
     def jacobian(self, values: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._slots.unruly is not None:
-            raise SimulatorError(f"Expectation: parameter shift needs a generator, which {self._slots.unruly} does not "
-                                 f"have (use gradient='adjoint')")
+            raise SimulatorError(
+                f"Expectation: parameter shift needs a generator, which {self._slots.unruly} does not "
+                f"have (use gradient='adjoint')"
+            )
         slots = values @ self._slots.matrix.T + self._slots.constants
         slopes = np.zeros((len(values), len(self.hamiltonians), slots.shape[1]))
         for b, at in enumerate(slots):
@@ -156,8 +166,9 @@ class Sampled(Engine):
                     slopes[b, :, k] += c * np.array(self._at(point, _state(initial, b)))
         return self.values(values, initial), slopes @ self._slots.matrix
 
-    def pull(self, values: np.ndarray, ct: np.ndarray,
-             initial: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pull(
+        self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if initial.size:
             raise SimulatorError("Expectation: derivatives with respect to the initial state need gradient='adjoint'")
         found, gradients = self.jacobian(values, initial)

@@ -28,7 +28,6 @@ from .primitives import Factor, embed, exponential
 __all__ = ["Gate", "family", "find", "names", "register"]
 
 
-
 @dataclass(frozen=True, eq=False)
 class Gate:
     """A kind of gate. Exactly one of `constant`, `factors` and `function` defines it.
@@ -124,8 +123,10 @@ class Gate:
             product = np.eye(d, dtype=complex)
             for other, f in enumerate(self.factors or ()):
                 u = exponential(f.primitive, f.angle(params))
-                product = embed(-1j * f.primitive.generator @ u if other == number else u, f.qubits,
-                                self.num_qubits) @ product
+                product = (
+                    embed(-1j * f.primitive.generator @ u if other == number else u, f.qubits, self.num_qubits)
+                    @ product
+                )
             total += np.multiply.outer(factor.coefficients, product)
         return total
 
@@ -138,8 +139,9 @@ class Gate:
         """
         if self is other or not isinstance(other, Gate):
             return self is other
-        mine, its = ((g.name, g.num_qubits, g.num_params, g.factors, g.function,
-                      g.constant is None) for g in (self, other))
+        mine, its = (
+            (g.name, g.num_qubits, g.num_params, g.factors, g.function, g.constant is None) for g in (self, other)
+        )
         return mine == its and (self.constant is None or np.array_equal(self.constant, np.asarray(other.constant)))
 
     def __hash__(self) -> int:

@@ -28,8 +28,9 @@ def pauli_rotation(paulis: str) -> Gate:
     name = f"r{paulis.lower()}"
     if name in _REGISTRY:
         return find(name)
-    return Gate(name, len(paulis), 1, factors=(Factor(Rotation(paulis), tuple(range(len(paulis)))),),
-                label=f"R{paulis}")
+    return Gate(
+        name, len(paulis), 1, factors=(Factor(Rotation(paulis), tuple(range(len(paulis)))),), label=f"R{paulis}"
+    )
 
 
 def rotation_on(paulis: str, qubits: Sequence[int] | int, angle: Any) -> tuple[Gate, tuple[int, ...], tuple[Any, ...]]:

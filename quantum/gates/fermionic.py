@@ -38,8 +38,9 @@ def excitation_gate(order: int, between: int = 0) -> Gate:
     qubits = 2 * order + between
     pair = Pair(qubits, moved, moved << order, free=free, parity=free)
     name = _NAMES[order] + (f"_{between}" if between else "")
-    return Gate(name, qubits, 1, factors=(Factor(pair, tuple(range(qubits)), (2.0,)),),
-                label="E" if order == 1 else "E²")
+    return Gate(
+        name, qubits, 1, factors=(Factor(pair, tuple(range(qubits)), (2.0,)),), label="E" if order == 1 else "E²"
+    )
 
 
 for _order in _NAMES:
@@ -56,16 +57,20 @@ def _of_name(name: str) -> Gate | None:
     return excitation_gate(1 if match[1] == "single" else 2, int(match[2])) if match else None
 
 
-def excitation_on(angle: Any, source: Sequence[int] | int,
-                  target: Sequence[int] | int) -> tuple[Gate, tuple[int, ...], tuple[float | Linear, ...]]:
+def excitation_on(
+    angle: Any, source: Sequence[int] | int, target: Sequence[int] | int
+) -> tuple[Gate, tuple[int, ...], tuple[float | Linear, ...]]:
     """Return gate, qubits and parameters of exp(angle (T - T^dagger)) after Jordan-Wigner, which empties the one or two
     modes s of `source` and fills as many others t of `target`: T = a_t0^dagger a_s0, or a_t0^dagger a_t1^dagger a_s1
     a_s0.
     """
     s, t = _modes(source), _modes(target)
-    if len(s) not in _NAMES or len(t) != len(s) or len({*s,
-                                                        *t}) != 2 * len(s) or any(not isinstance(q, (int, np.integer))
-                                                                                  or q < 0 for q in s + t):
+    if (
+        len(s) not in _NAMES
+        or len(t) != len(s)
+        or len({*s, *t}) != 2 * len(s)
+        or any(not isinstance(q, (int, np.integer)) or q < 0 for q in s + t)
+    ):
         raise GateError(f"excitation: one or two modes, and as many others, are needed, got {list(s)} and {list(t)}")
     between: set[int] = set()  # modes that an odd number of the moves s -> t pass
     sign = 1

@@ -72,7 +72,7 @@ def formula(gate: Gate) -> str | None:
         return _rows([[_number(value) for value in row] for row in gate.constant])
     if gate.num_params != 1 or gate.factors is None or len(gate.factors) != 1:
         return None
-    factor, = gate.factors
+    (factor,) = gate.factors
     if factor.qubits != tuple(range(gate.num_qubits)) or factor.constant:
         return None
     return _rows(_exponential(factor.primitive, factor.coefficients[0]))
@@ -89,8 +89,10 @@ def _exponential(primitive: Rotation | Phase | Pair, coefficient: float) -> list
     moved = np.rint((double @ double).diagonal().real)
     off = {0: "0", 1: f"-1j*sin({half})", -1: f"1j*sin({half})", 1j: f"sin({half})", -1j: f"-sin({half})"}
     on = {0: f"cos({half})", 1: f"exp(-1j*{half})", -1: f"exp(1j*{half})"}
-    return [[(on[double[i, i].real] if moved[i] else "1") if i == j else off[double[i, j]] for j in range(n)]
-            for i in range(n)]
+    return [
+        [(on[double[i, i].real] if moved[i] else "1") if i == j else off[double[i, j]] for j in range(n)]
+        for i in range(n)
+    ]
 
 
 def _number(value: complex) -> str:

@@ -56,12 +56,14 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     name = "custom" if name == "<lambda>" else name
     check.kind(function, Callable, "gate: function", "a function from parameters to a matrix", error=GateError)
     if not (isinstance(num_qubits, int) and num_qubits >= 0 and isinstance(num_params, int) and num_params >= 0):
-        raise GateError(f"gate {name}: numbers of qubits and parameters must be integers >= 0, got "
-                        f"{num_qubits!r}, {num_params!r}")
+        raise GateError(
+            f"gate {name}: numbers of qubits and parameters must be integers >= 0, got {num_qubits!r}, {num_params!r}"
+        )
     random = np.random.default_rng(num_params)
     for values in random.uniform(-7, 7, (3, num_params)).tolist():
-        matrix = check.shape(np.asarray(function(*values)), (1 << num_qubits,) * 2, f"gate {name}: the matrix",
-                             error=GateError)
+        matrix = check.shape(
+            np.asarray(function(*values)), (1 << num_qubits,) * 2, f"gate {name}: the matrix", error=GateError
+        )
         if not (deviation := unitarity(matrix)) < 1e-9:
             raise GateError(
                 f"gate {name}: the matrix must be unitary, at parameters {values} U†U differs from 1 by {deviation:.3g}"

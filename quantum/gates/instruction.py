@@ -43,13 +43,16 @@ class Condition(NamedTuple):
     def checked(cls, where: str, clbits: Sequence[int], value: int, num_clbits: int) -> Condition:
         """A condition on some of `num_clbits` bits, in plain integers."""
         bits = tuple(clbits)
-        if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < num_clbits
-                   for c in bits) or len(set(bits)) != len(bits):
+        if not all(
+            isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < num_clbits for c in bits
+        ) or len(set(bits)) != len(bits):
             there = f"different ones from 0 to {num_clbits - 1}" if num_clbits else "there (measure into them first)"
             raise CircuitError(f"{where}: classical bits must be {there}, got {list(bits)}")
         if not isinstance(value, (int, np.integer)) or not bits or not 0 <= value < 1 << len(bits):
-            raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to "
-                               f"{(1 << len(bits)) - 1}, got {value!r}")
+            raise CircuitError(
+                f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to "
+                f"{(1 << len(bits)) - 1}, got {value!r}"
+            )
         return cls(tuple([int(c) for c in bits]), int(value))
 
     def bits(self) -> list[tuple[int, int]]:

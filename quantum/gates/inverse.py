@@ -59,6 +59,8 @@ def _inverse_gate(gate: Gate) -> Gate:
         return Gate(name, gate.num_qubits, constant=matrix, label=label)
     if gate.function is not None:
         return Gate(name, gate.num_qubits, gate.num_params, function=Adjoint(gate, gate.function), label=label)
-    factors = tuple(Factor(f.primitive, f.qubits, tuple(-c for c in f.coefficients),
-                           -f.constant) for f in reversed(gate.factors or ()))
+    factors = tuple(
+        Factor(f.primitive, f.qubits, tuple(-c for c in f.coefficients), -f.constant)
+        for f in reversed(gate.factors or ())
+    )
     return Gate(name, gate.num_qubits, gate.num_params, factors=factors, label=label)

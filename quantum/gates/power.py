@@ -34,5 +34,6 @@ def power(instruction: Instruction, exponent: float) -> Instruction:
     matrix = (vectors * np.exp(1j * phases * exponent)) @ vectors.conj().T
     matrix.flags.writeable = False
     name = f"{gate.name}_power"
-    return instruction._replace(gate=Gate(name, gate.num_qubits, constant=matrix, label=f"{gate.label}^{exponent:.3g}"),
-                                params=())
+    return instruction._replace(
+        gate=Gate(name, gate.num_qubits, constant=matrix, label=f"{gate.label}^{exponent:.3g}"), params=()
+    )

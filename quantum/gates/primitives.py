@@ -12,8 +12,10 @@ import numpy as np
 __all__ = ["Factor", "Pair", "Phase", "Rotation", "embed", "exponential"]
 
 _PAULI = {
-    "I": np.eye(2, dtype=complex), "X": np.array([[0, 1], [1, 0]], complex),
-    "Y": np.array([[0, -1j], [1j, 0]]), "Z": np.diag([1.0 + 0j, -1.0]),
+    "I": np.eye(2, dtype=complex),
+    "X": np.array([[0, 1], [1, 0]], complex),
+    "Y": np.array([[0, -1j], [1j, 0]]),
+    "Z": np.diag([1.0 + 0j, -1.0]),
 }
 
 

@@ -62,43 +62,137 @@ _ALIASES = {"id": ("i",), "rc3x": ("rcccx",)}
 for _name, (_matrix, _inverse, _label) in _CONSTANTS.items():
     _m = np.array(_matrix, complex)
     _m.flags.writeable = False
-    register(Gate(_name, len(_m).bit_length() - 1, constant=_m, adjoint=_inverse, label=_label),
-             *_ALIASES.get(_name, ()))
+    register(
+        Gate(_name, len(_m).bit_length() - 1, constant=_m, adjoint=_inverse, label=_label), *_ALIASES.get(_name, ())
+    )
 
 for _axes in ("x", "y", "z", "xx", "yy", "zz", "zx", "xy", "xz", "yz"):
     _n = len(_axes)
-    register(Gate(f"r{_axes}", _n, 1, factors=(Factor(Rotation(_axes.upper()), tuple(range(_n))),),
-                  label=f"R{_axes.upper()}"))
+    register(
+        Gate(
+            f"r{_axes}", _n, 1, factors=(Factor(Rotation(_axes.upper()), tuple(range(_n))),), label=f"R{_axes.upper()}"
+        )
+    )
 
 _TURN, _IMAGINARY_TURN = Pair(2, 0b01, 0b10), Pair(2, 0b01, 0b10, imaginary=True)
 register(Gate("p", 1, 1, factors=(Factor(Phase(1), (0,)),), label="P"), "u1", "phase")
 register(Gate("global_phase", 0, 1, factors=(Factor(Phase(0), ()),), label="phase"), "gphase")
-register(Gate("u", 1, 3, label="U", adjoint=lambda t, f, l: (-t, -l, -f), factors=(
-    Factor(Phase(1), (0,), (0, 0, 1)), Factor(Rotation("Y"), (0,),
-                                              (1, 0, 0)), Factor(Phase(1), (0,), (0, 1, 0)))), "u3")
-register(Gate("u2", 1, 2, label="U2", adjoint=lambda f, l: (-l - np.pi, -f + np.pi), factors=(
-    Factor(Phase(1), (0,), (0, 1)), Factor(Rotation("Y"), (0,), (0, 0), np.pi / 2), Factor(Phase(1), (0,), (1, 0)))))
-register(Gate("r", 1, 2, label="R", adjoint=lambda t, f: (-t, f), factors=(  # rotation about cos(f) X + sin(f) Y
-    Factor(Rotation("Z"), (0,), (0, -1)), Factor(Rotation("X"), (0,),
-                                                 (1, 0)), Factor(Rotation("Z"), (0,), (0, 1)))), "prx")
-register(Gate("fsim", 2, 2, label="fSim", factors=(  # [[c, -i s], [-i s, c]] on |01>, |10>, exp(-i f) on |11>
-    Factor(_IMAGINARY_TURN, (0, 1), (2, 0)), Factor(Phase(2), (0, 1), (0, -1)))))
+register(
+    Gate(
+        "u",
+        1,
+        3,
+        label="U",
+        adjoint=lambda t, f, l: (-t, -l, -f),
+        factors=(
+            Factor(Phase(1), (0,), (0, 0, 1)),
+            Factor(Rotation("Y"), (0,), (1, 0, 0)),
+            Factor(Phase(1), (0,), (0, 1, 0)),
+        ),
+    ),
+    "u3",
+)
+register(
+    Gate(
+        "u2",
+        1,
+        2,
+        label="U2",
+        adjoint=lambda f, l: (-l - np.pi, -f + np.pi),
+        factors=(
+            Factor(Phase(1), (0,), (0, 1)),
+            Factor(Rotation("Y"), (0,), (0, 0), np.pi / 2),
+            Factor(Phase(1), (0,), (1, 0)),
+        ),
+    )
+)
+register(
+    Gate(
+        "r",
+        1,
+        2,
+        label="R",
+        adjoint=lambda t, f: (-t, f),
+        factors=(  # rotation about cos(f) X + sin(f) Y
+            Factor(Rotation("Z"), (0,), (0, -1)),
+            Factor(Rotation("X"), (0,), (1, 0)),
+            Factor(Rotation("Z"), (0,), (0, 1)),
+        ),
+    ),
+    "prx",
+)
+register(
+    Gate(
+        "fsim",
+        2,
+        2,
+        label="fSim",
+        factors=(  # [[c, -i s], [-i s, c]] on |01>, |10>, exp(-i f) on |11>
+            Factor(_IMAGINARY_TURN, (0, 1), (2, 0)),
+            Factor(Phase(2), (0, 1), (0, -1)),
+        ),
+    )
+)
 # [[c, -s], [s, c]] on |01>, |10>
 register(Gate("givens", 2, 1, label="Givens", factors=(Factor(_TURN, (0, 1), (2,)),)))
-register(Gate("xx_plus_yy", 2, 2, label="XX+YY", adjoint=lambda t, b: (-t, b), factors=(  # Qiskit's XXPlusYYGate
-    Factor(Rotation("Z"), (0,), (0, 1)), Factor(_IMAGINARY_TURN, (0, 1),
-                                                (1, 0)), Factor(Rotation("Z"), (0,), (0, -1)))))
+register(
+    Gate(
+        "xx_plus_yy",
+        2,
+        2,
+        label="XX+YY",
+        adjoint=lambda t, b: (-t, b),
+        factors=(  # Qiskit's XXPlusYYGate
+            Factor(Rotation("Z"), (0,), (0, 1)),
+            Factor(_IMAGINARY_TURN, (0, 1), (1, 0)),
+            Factor(Rotation("Z"), (0,), (0, -1)),
+        ),
+    )
+)
 
-register(Gate("xx_minus_yy", 2, 2, label="XX-YY", adjoint=lambda t, b: (-t, b), factors=(  # Qiskit's XXMinusYYGate
-    Factor(Rotation("Z"), (0,), (0, -1)), Factor(Pair(2, 0b00, 0b11, imaginary=True), (0, 1),
-                                                 (1, 0)), Factor(Rotation("Z"), (0,), (0, 1)))))
-register(Gate("swapalpha", 2, 1, label="SWAP^", factors=(  # SWAP to the power t / pi: exp(i t (1 - SWAP)/2)
-    Factor(_IMAGINARY_TURN,
-           (0, 1)), Factor(Rotation("ZZ"), (0, 1), (0.5,)), Factor(Phase(0), (), (0.25,)))))
+register(
+    Gate(
+        "xx_minus_yy",
+        2,
+        2,
+        label="XX-YY",
+        adjoint=lambda t, b: (-t, b),
+        factors=(  # Qiskit's XXMinusYYGate
+            Factor(Rotation("Z"), (0,), (0, -1)),
+            Factor(Pair(2, 0b00, 0b11, imaginary=True), (0, 1), (1, 0)),
+            Factor(Rotation("Z"), (0,), (0, 1)),
+        ),
+    )
+)
+register(
+    Gate(
+        "swapalpha",
+        2,
+        1,
+        label="SWAP^",
+        factors=(  # SWAP to the power t / pi: exp(i t (1 - SWAP)/2)
+            Factor(_IMAGINARY_TURN, (0, 1)),
+            Factor(Rotation("ZZ"), (0, 1), (0.5,)),
+            Factor(Phase(0), (), (0.25,)),
+        ),
+    )
+)
 # exp(i g) U(t, f, l), controlled by qubit 0
-register(Gate("cu", 2, 4, label="CU", adjoint=lambda t, f, l, g: (-t, -l, -f, -g), factors=(
-    Factor(Phase(1), (0,), (0, 0, 0, 1)), Factor(Phase(2), (0, 1), (0, 0, 1, 0)),
-    Factor(Pair(2, 0b01, 0b11), (0, 1), (1, 0, 0, 0)), Factor(Phase(2), (0, 1), (0, 1, 0, 0)))))
+register(
+    Gate(
+        "cu",
+        2,
+        4,
+        label="CU",
+        adjoint=lambda t, f, l, g: (-t, -l, -f, -g),
+        factors=(
+            Factor(Phase(1), (0,), (0, 0, 0, 1)),
+            Factor(Phase(2), (0, 1), (0, 0, 1, 0)),
+            Factor(Pair(2, 0b01, 0b11), (0, 1), (1, 0, 0, 0)),
+            Factor(Phase(2), (0, 1), (0, 1, 0, 0)),
+        ),
+    )
+)
 
 # names of controlled gates: (number of controls, gate); `c` before any gate's name, and `c3`, `c4`, ... do the same
 CONTROLLED = {
@@ -106,7 +200,7 @@ CONTROLLED = {
     "csdg": (1, "sdg"), "csx": (1, "sx"), "crx": (1, "rx"), "cry": (1, "ry"), "crz": (1, "rz"), "cp": (1, "p"),
     "cphase": (1, "p"), "cu1": (1, "p"), "cu3": (1, "u"), "cswap": (1, "swap"), "ccx": (2, "x"), "toffoli": (2, "x"),
     "ccz": (2, "z"), "fredkin": (1, "swap"), "c3sqrtx": (3, "sx"),
-}
+}  # fmt: skip
 
 
 def resolve(name: str) -> tuple[int | None, Gate]:

@@ -25,9 +25,18 @@ _ORDER = "parameters:"  # begins the tag that lists parameters in their order
 # gate of Cirq by its class: rotation whose angle is pi times the exponent, and the phase at exponent 1 for global_shift
 # 0, in turns of pi
 _POWERS = {
-    "XPowGate": ("rx", 0.5), "YPowGate": ("ry", 0.5), "ZPowGate": ("rz", 0.5), "XXPowGate": ("rxx", 0.5),
-    "YYPowGate": ("ryy", 0.5), "ZZPowGate": ("rzz", 0.5), "CZPowGate": ("cp", 0.0), "CCZPowGate": ("ccp", 0.0),
-    "SwapPowGate": ("swapalpha", 0.0), "Rx": ("rx", 0.5), "Ry": ("ry", 0.5), "Rz": ("rz", 0.5),
+    "XPowGate": ("rx", 0.5),
+    "YPowGate": ("ry", 0.5),
+    "ZPowGate": ("rz", 0.5),
+    "XXPowGate": ("rxx", 0.5),
+    "YYPowGate": ("ryy", 0.5),
+    "ZZPowGate": ("rzz", 0.5),
+    "CZPowGate": ("cp", 0.0),
+    "CCZPowGate": ("ccp", 0.0),
+    "SwapPowGate": ("swapalpha", 0.0),
+    "Rx": ("rx", 0.5),
+    "Ry": ("ry", 0.5),
+    "Rz": ("rz", 0.5),
 }
 
 
@@ -69,8 +78,9 @@ class _FromCirq:
                 if isinstance(tag, str) and tag.startswith(_ORDER):
                     self.circuit._ordered(tag.removeprefix(_ORDER).split(","))
 
-    def _append(self, name: str, wires: list[int], params: list[Any], controls: tuple[int, ...],
-                condition: Condition | None) -> None:
+    def _append(
+        self, name: str, wires: list[int], params: list[Any], controls: tuple[int, ...], condition: Condition | None
+    ) -> None:
         if not wires and controls:
             wires, controls, name = [controls[-1]], controls[:-1], "p"
         self.circuit.append(f"{'c' * len(controls)}{name}", [*controls, *wires], params, condition=condition)
@@ -227,16 +237,23 @@ def to_cirq(circuit: Circuit) -> Any:
     cirq = optional.need("cirq", "to_cirq", "quantum")
     sympy = optional.need("sympy", "to_cirq", "quantum")
     line = cirq.LineQubit.range(circuit.num_qubits)
-    rotations = {"rx": cirq.rx, "ry": cirq.ry, "rz": cirq.rz,
-                 "p": lambda t: cirq.ZPowGate(exponent=t / (sympy.pi if isinstance(t, sympy.Basic) else _PI))}
+    rotations = {
+        "rx": cirq.rx,
+        "ry": cirq.ry,
+        "rz": cirq.rz,
+        "p": lambda t: cirq.ZPowGate(exponent=t / (sympy.pi if isinstance(t, sympy.Basic) else _PI)),
+    }
     operations = []
 
     def value(p: float | Linear) -> Any:
         return sum((c * sympy.Symbol(n) for n, c in p.terms), p.constant) if type(p) is Linear else p
 
-    keep = lambda i: i.gate.name in rotations or bool(i.qubits) and all(
-        type(p) is float for p in i.params
-    ) and len(i.qubits) + len(i.controls) <= 4
+    keep = lambda i: (
+        i.gate.name in rotations
+        or bool(i.qubits)
+        and all(type(p) is float for p in i.params)
+        and len(i.qubits) + len(i.controls) <= 4
+    )
     for instruction in circuit:
         if instruction.gate is BARRIER:
             continue
@@ -271,8 +288,9 @@ def _simple(instruction: Instruction, num_qubits: int, keep: Any) -> list[Instru
             found.append(i)
             continue
         theta, phi, lam, phase = angles
-        found += [Instruction(find(name), i.qubits, (angle,)) for name,
-                  angle in (("p", lam), ("ry", theta), ("p", phi))]
+        found += [
+            Instruction(find(name), i.qubits, (angle,)) for name, angle in (("p", lam), ("ry", theta), ("p", phi))
+        ]
         if type(phase) is Linear or phase:
             found.append(Instruction(find("global_phase"), (), (phase,)))
     return found
@@ -286,8 +304,16 @@ def _operation(cirq: Any, rotations: dict[str, Any], i: Instruction, params: lis
     if i.gate.name in rotations:
         gate = rotations[i.gate.name](*params)
     else:
-        plain = {"x": cirq.X, "y": cirq.Y, "z": cirq.Z, "h": cirq.H, "s": cirq.S, "t": cirq.T, "swap": cirq.SWAP,
-                 "iswap": cirq.ISWAP}
+        plain = {
+            "x": cirq.X,
+            "y": cirq.Y,
+            "z": cirq.Z,
+            "h": cirq.H,
+            "s": cirq.S,
+            "t": cirq.T,
+            "swap": cirq.SWAP,
+            "iswap": cirq.ISWAP,
+        }
         gate = plain.get(i.gate.name) or cirq.MatrixGate(i.gate.matrix(*i.params), name=i.gate.name)
     wires = i.qubits if not isinstance(gate, cirq.MatrixGate) else i.qubits[::-1]
     operation = gate.on(*(line[q] for q in wires))

@@ -48,9 +48,14 @@ def to_json(circuit: Circuit) -> str:
     >>> from_json(to_json(circuit)) == circuit
     True
     """
-    record = {"format": _FORMAT, "version": _VERSION if circuit.readout else 1, "num_qubits": circuit.num_qubits,
-              "num_clbits": circuit.num_clbits,
-              "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}
+    record = {
+        "format": _FORMAT,
+        "version": _VERSION if circuit.readout else 1,
+        "num_qubits": circuit.num_qubits,
+        "num_clbits": circuit.num_clbits,
+        "data": list(circuit.data),
+        "instructions": [_written(i) for i in circuit],
+    }
     if circuit.names != tuple(dict.fromkeys(n for i in circuit for n in i.names)):
         record["names"] = list(circuit.names)
     if circuit.readout:
@@ -60,8 +65,12 @@ def to_json(circuit: Circuit) -> str:
 
 def _written(i: Instruction) -> dict[str, Any]:
     record: dict[str, Any] = {"gate": _gate(i.gate)}
-    for key, value in (("qubits", list(i.qubits)), ("params", [_param(p) for p in i.params]),
-                       ("controls", list(i.controls)), ("clbits", list(i.clbits))):
+    for key, value in (
+        ("qubits", list(i.qubits)),
+        ("params", [_param(p) for p in i.params]),
+        ("controls", list(i.controls)),
+        ("clbits", list(i.clbits)),
+    ):
         if value:
             record[key] = [int(v) if key != "params" else v for v in value]
     if i.condition is not None:
@@ -87,8 +96,10 @@ def _gate(gate: Any) -> Any:
     if gate.name == "diagonal" or _registered(gate):
         return gate.name
     if gate.constant is None:
-        raise CircuitError(f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind "
-                           f"it, and use its matrix)")
+        raise CircuitError(
+            f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind "
+            f"it, and use its matrix)"
+        )
     return {"name": gate.name, "label": gate.label, "matrix": _rows(gate.constant)}
 
 
@@ -111,8 +122,10 @@ def _made(record: dict[str, Any]) -> Any:
     if "channel" not in record:
         return unitary(_complex(record["matrix"]), record["name"], record["label"])
     name = str(record["channel"])
-    channel = Channel.pauli(name, record["pauli"]) if "pauli" in record else Channel(
-        name, [_complex(k) for k in record["kraus"]]
+    channel = (
+        Channel.pauli(name, record["pauli"])
+        if "pauli" in record
+        else Channel(name, [_complex(k) for k in record["kraus"]])
     )
     channel.arguments = tuple(record["arguments"])
     return channel
@@ -143,8 +156,10 @@ def from_json(text: str) -> Circuit:
     try:
         record = json.loads(text)
         if record["format"] != _FORMAT or record["version"] not in range(1, _VERSION + 1):
-            raise CircuitError(f"from_json: {_FORMAT} of version 1 to {_VERSION} is needed, got {record['format']} of "
-                               f"version {record['version']}")
+            raise CircuitError(
+                f"from_json: {_FORMAT} of version 1 to {_VERSION} is needed, got {record['format']} of "
+                f"version {record['version']}"
+            )
         circuit = Circuit(record["num_qubits"], record["num_clbits"])
         for i in record["instructions"]:
             _read(circuit, i)
@@ -162,8 +177,12 @@ def from_json(text: str) -> Circuit:
 
 def _read(circuit: Circuit, i: dict[str, Any]) -> None:
     qubits, clbits = i.get("qubits", []), tuple(i.get("clbits", []))
-    params = [Linear(tuple((str(n), float(c)) for n, c in p["terms"].items()),
-                     float(p["constant"])) if isinstance(p, dict) else p for p in i.get("params", [])]
+    params = [
+        Linear(tuple((str(n), float(c)) for n, c in p["terms"].items()), float(p["constant"]))
+        if isinstance(p, dict)
+        else p
+        for p in i.get("params", [])
+    ]
     name = i["gate"]
     gate: Any = _OPERATIONS.get(name) if isinstance(name, str) else None
     if gate is None and isinstance(name, str):
@@ -174,7 +193,8 @@ def _read(circuit: Circuit, i: dict[str, Any]) -> None:
     if condition is not None:
         condition = Condition(tuple(condition["clbits"]), int(condition["value"]))
     bits = clbits + (condition.clbits if condition else ())
-    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits
-           for c in bits) or (gate is MEASURE or isinstance(gate, ReadoutError)) != bool(clbits):
+    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits for c in bits) or (
+        gate is MEASURE or isinstance(gate, ReadoutError)
+    ) != bool(clbits):
         raise CircuitError(f"from_json: classical bits must be from 0 to {circuit.num_clbits - 1}, got {list(bits)}")
     circuit.append(gate, qubits, params, controls=i.get("controls", []), clbits=clbits, condition=condition)

@@ -82,8 +82,9 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
             config = replace(config, gradient_method="adjoint", **missing)
         if config.mcm_config.mcm_method in (None, "device"):
             config = replace(config, mcm_config=replace(config.mcm_config, mcm_method="deferred"))
-        check.choice(config.mcm_config.mcm_method, ("deferred", "one-shot"), "mcm_method",
-                     error=qml.exceptions.DeviceError)
+        check.choice(
+            config.mcm_config.mcm_method, ("deferred", "one-shot"), "mcm_method", error=qml.exceptions.DeviceError
+        )
         return config
 
     def preprocess_transforms(self, execution_config: Any = None) -> Any:
@@ -94,13 +95,20 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
         name = "adjoint + triskele.qubit" if adjoint else self.name
         program.add_transform(qml.transforms.broadcast_expand)
         program.add_transform(qml.defer_measurements, allow_postselect=False)
-        program.add_transform(preprocess.decompose, stopping_condition=can_differentiate if adjoint else can_run,
-                              device_wires=self.wires, name=name)
+        program.add_transform(
+            preprocess.decompose,
+            stopping_condition=can_differentiate if adjoint else can_run,
+            device_wires=self.wires,
+            name=name,
+        )
         program.add_transform(preprocess.device_resolve_dynamic_wires, wires=self.wires, allow_resets=False)
         program.add_transform(preprocess.validate_device_wires, self.wires, name=self.name)
-        program.add_transform(preprocess.validate_measurements,
-                              analytic_measurements=lambda m: isinstance(m, _StateMeasurement),
-                              sample_measurements=lambda m: isinstance(m, (_SampleMeasurement, *_Shadows)), name=name)
+        program.add_transform(
+            preprocess.validate_measurements,
+            analytic_measurements=lambda m: isinstance(m, _StateMeasurement),
+            sample_measurements=lambda m: isinstance(m, (_SampleMeasurement, *_Shadows)),
+            name=name,
+        )
         if adjoint:
             program.add_transform(preprocess.no_sampling, name=name)
             program.add_transform(preprocess.validate_adjoint_trainable_params)
@@ -124,12 +132,15 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
     def execute(self, circuits: Any, execution_config: Any = None) -> Any:
         """Values of all measurements."""
         tapes = [c.map_to_standard_wires() for c in circuits]
-        fast = [not t.shots and bool(t.measurements) and all(_is_pauli_expval(m) for m in t.measurements)
-                for t in tapes]
-        values = iter(self._batched([t for t, is_fast in zip(tapes, fast, strict=True) if is_fast],
-                                    Expectation.__call__))
-        return tuple(_shaped(next(values)) if is_fast else self._from_state(t) for t,
-                     is_fast in zip(tapes, fast, strict=True))
+        fast = [
+            not t.shots and bool(t.measurements) and all(_is_pauli_expval(m) for m in t.measurements) for t in tapes
+        ]
+        values = iter(
+            self._batched([t for t, is_fast in zip(tapes, fast, strict=True) if is_fast], Expectation.__call__)
+        )
+        return tuple(
+            _shaped(next(values)) if is_fast else self._from_state(t) for t, is_fast in zip(tapes, fast, strict=True)
+        )
 
     def compute_derivatives(self, circuits: Any, execution_config: Any = None) -> Any:
         """Derivatives of expectation values with respect to trainable parameters."""
@@ -142,8 +153,9 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
 
     def compute_vjp(self, circuits: Any, cotangents: Any, execution_config: Any = None) -> Any:
         """Cotangents times derivatives."""
-        return tuple(_product(jacobian, ct) for (_, jacobian),
-                     ct in zip(self._jacobians(circuits), cotangents, strict=True))
+        return tuple(
+            _product(jacobian, ct) for (_, jacobian), ct in zip(self._jacobians(circuits), cotangents, strict=True)
+        )
 
     def execute_and_compute_vjp(self, circuits: Any, cotangents: Any, execution_config: Any = None) -> Any:
         """Values, and cotangents times derivatives."""
@@ -169,8 +181,11 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
 
     def _from_state(self, tape: Any) -> Any:
         made = template(tape, self._templates)
-        state = run(made.circuit, made.theta(_values(tape)),
-                    initial=initial_state(tape)).statevector().reshape((2,) * tape.num_wires)
+        state = (
+            run(made.circuit, made.theta(_values(tape)), initial=initial_state(tape))
+            .statevector()
+            .reshape((2,) * tape.num_wires)
+        )
         if not tape.shots:
             results = tuple(measure(m, state) for m in tape.measurements)
             return results[0] if len(results) == 1 else results
@@ -183,8 +198,11 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
         made = template(tape, self._templates)
         sentences = [m.obs.pauli_rep for m in tape.measurements]
         start = initial_state(tape)
-        key = (made.key, tuple(tuple((w, complex(c).real) for w, c in s.items()) for s in sentences),
-               None if start is None else start.tobytes())
+        key = (
+            made.key,
+            tuple(tuple((w, complex(c).real) for w, c in s.items()) for s in sentences),
+            None if start is None else start.tobytes(),
+        )
         energy = self._expectations.get(key)
         if energy is None:
             if len(self._expectations) >= _KNOWN:
@@ -197,8 +215,10 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
         """Values (m,), and derivatives (m, P) with respect to trainable parameters, of each tape."""
         tapes = [c.map_to_standard_wires() for c in circuits]
         both = self._batched(tapes, Expectation.value_and_grad)
-        return [(values, _trainable(t, template(t, self._templates), gradient)) for t,
-                (values, gradient) in zip(tapes, both, strict=True)]
+        return [
+            (values, _trainable(t, template(t, self._templates), gradient))
+            for t, (values, gradient) in zip(tapes, both, strict=True)
+        ]
 
 
 def _trainable(tape: Any, made: Template, gradient: np.ndarray) -> np.ndarray:
@@ -222,8 +242,9 @@ def _nested(jacobian: np.ndarray) -> Any:
 def _product(jacobian: np.ndarray, cotangents: Any) -> tuple[np.ndarray, ...]:
     """Cotangents of each result (numbers, or arrays of several cotangents) times the derivatives."""
     single = len(jacobian) == 1
-    weights = np.asarray(qml.math.unwrap([cotangents])[0] if single else np.stack([np.asarray(c) for c in cotangents]),
-                         float)
+    weights = np.asarray(
+        qml.math.unwrap([cotangents])[0] if single else np.stack([np.asarray(c) for c in cotangents]), float
+    )
     weights = weights[None] if single and weights.shape[:1] != (1,) else weights
     return tuple(np.tensordot(column, weights, (0, 0)) for column in jacobian.T)
 

@@ -27,7 +27,7 @@ _SAME: dict[str, str] = {
     "Toffoli": "ccx", "RX": "rx", "RY": "ry", "RZ": "rz", "PhaseShift": "p", "U1": "p", "U2": "u2", "U3": "u",
     "ControlledPhaseShift": "cp", "CPhase": "cp", "CRX": "crx", "CRY": "cry", "CRZ": "crz", "IsingXX": "rxx",
     "IsingYY": "ryy", "IsingZZ": "rzz",
-}
+}  # fmt: skip
 _INVERSES = {"Adjoint(S)": "sdg", "Adjoint(T)": "tdg", "Adjoint(SX)": "sxdg", "Adjoint(ISWAP)": "iswapdg"}
 _NOTHING = ("Identity", "Barrier", "WireCut", "Snapshot")
 _SEQUENCES: dict[str, tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]] = {
@@ -86,8 +86,9 @@ def _controlled(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
     if body is None:
         return None
     controls = tuple(qubit(w) for w in op.control_wires)
-    flips: list[_Gate] = [(resolve("x")[1], (c,), (), ()) for c,
-                          on in zip(controls, op.control_values, strict=True) if not on]
+    flips: list[_Gate] = [
+        (resolve("x")[1], (c,), (), ()) for c, on in zip(controls, op.control_values, strict=True) if not on
+    ]
     inner: list[_Gate] = []
     for gate, targets, coefficients, more in body:
         if not targets:  # a global phase is one of the controls'
@@ -118,9 +119,11 @@ def can_run(op: Any) -> bool:
     """Return True if the simulator supports the operator. (Preparations at the beginning are always accepted.)"""
     if isinstance(op, _Preparation):
         return False
-    return op.name in _SAME or op.name in _SEQUENCES or _gates(
-        op, lambda wire: abs(hash(wire)) % 1009 + 1009 * op.wires.index(wire)
-    ) is not None
+    return (
+        op.name in _SAME
+        or op.name in _SEQUENCES
+        or _gates(op, lambda wire: abs(hash(wire)) % 1009 + 1009 * op.wires.index(wire)) is not None
+    )
 
 
 def can_differentiate(op: Any) -> bool:
@@ -184,8 +187,13 @@ def _structure(op: Any) -> Any:
     """Return a key that distinguishes operators of one name on the same wires."""
     base = getattr(op, "base", None)
     if base is not None:
-        return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())),
-                base.hyperparameters.get("pauli_word"), _structure(base))
+        return (
+            base.name,
+            base.wires.labels,
+            tuple(getattr(op, "control_values", ())),
+            base.hyperparameters.get("pauli_word"),
+            _structure(base),
+        )
     return np.asarray(op.matrix()).tobytes() if not op.parameters and op.has_matrix else None
 
 
@@ -200,6 +208,7 @@ def pauli_sum(sentence: Any, num_wires: int) -> PauliSum:
     """A PennyLane `PauliSentence` as a Pauli sum on our qubits."""
     terms = []
     for word, coefficient in sentence.items():
-        terms.append((" ".join(f"{p}{num_wires - 1 - w}" for w, p in word.items() if p != "I"),
-                      complex(coefficient).real))
+        terms.append(
+            (" ".join(f"{p}{num_wires - 1 - w}" for w, p in word.items() if p != "I"), complex(coefficient).real)
+        )
     return PauliSum(terms or [("", 0.0)])

@@ -58,8 +58,9 @@ def from_qiskit(circuit: Any) -> Circuit:
     return new._ordered(order) if all(isinstance(n, str) for n in order) else new
 
 
-def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int],
-         changed: set[int]) -> None:
+def _add(
+    new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int], changed: set[int]
+) -> None:
     """Add a circuit under the condition `bits`; `changed` collects those of them that are measured again."""
     condition = Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values()))) if bits else None
     if not _is_zero(circuit.global_phase):
@@ -82,8 +83,9 @@ def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, i
                 new.append(i.gate, i.qubits, i.params, controls=i.controls, condition=condition)
 
 
-def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int], bits: dict[int, int],
-            changed: set[int]) -> None:
+def _branch(
+    new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int], bits: dict[int, int], changed: set[int]
+) -> None:
     try:
         target, value = item.operation.condition
     except TypeError:
@@ -94,13 +96,13 @@ def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int
     wanted = {c: int(value) >> k & 1 for k, c in enumerate(of)}
     then, otherwise = item.operation.params
     if otherwise is not None and len(of) != 1:
-        raise CircuitError(
-            "from_qiskit: an else branch needs a condition on a single bit"
-        )
+        raise CircuitError("from_qiskit: an else branch needs a condition on a single bit")
     inside: set[int] = set()
-    blocks = [(block, these, {c: clbits[outer] for c, outer in zip(block.clbits, item.clbits, strict=True)})
-              for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()}))
-              if block is not None]
+    blocks = [
+        (block, these, {c: clbits[outer] for c, outer in zip(block.clbits, item.clbits, strict=True)})
+        for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()}))
+        if block is not None
+    ]
     # one that may measure the bits of the condition comes last: only one of both runs
     blocks.sort(key=lambda b: any(b[2][c] in wanted for i in b[0].data for c in i.clbits))
     for block, these, inner in blocks:
@@ -113,8 +115,10 @@ def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int
 
 def _check_condition(changed: set[int]) -> None:
     if changed:
-        raise CircuitError(f"from_qiskit: an if_else must not go on after it measured the bits of its condition, got a "
-                           f"measurement into bit {min(changed)}")
+        raise CircuitError(
+            f"from_qiskit: an if_else must not go on after it measured the bits of its condition, got a "
+            f"measurement into bit {min(changed)}"
+        )
 
 
 def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
@@ -229,9 +233,9 @@ def to_qiskit(circuit: Circuit) -> Any:
     def value(p: float | Linear) -> Any:
         return sum((c * parameters[n] for n, c in p.terms), p.constant) if type(p) is Linear else p
 
-    keep = lambda i: _THEIRS.get(
-        i.gate.name, i.gate.name
-    ) in standard and i.qubits != () or i.gate.constant is not None or _is_rv(i)
+    keep = lambda i: (
+        _THEIRS.get(i.gate.name, i.gate.name) in standard and i.qubits != () or i.gate.constant is not None or _is_rv(i)
+    )
     new = QuantumCircuit(circuit.num_qubits, circuit.num_clbits)
     for instruction in circuit:
         if not isinstance(instruction.gate, Gate) and instruction.gate not in (MEASURE, RESET, BARRIER):
@@ -291,8 +295,10 @@ def _append(new: Any, i: Instruction, params: list[Any], standard: dict[str, Any
     if known:
         gate = standard[shorthand].base_class(*params)
     else:
-        gate = standard[name].base_class(*params) if name in standard else UnitaryGate(
-            np.array(i.gate.constant), label=i.gate.name
+        gate = (
+            standard[name].base_class(*params)
+            if name in standard
+            else UnitaryGate(np.array(i.gate.constant), label=i.gate.name)
         )
         gate = gate.control(len(i.controls), annotated=False) if i.controls else gate
     new.append(gate, [*i.controls, *i.qubits])

@@ -88,8 +88,11 @@ class Sampler(_primitives.BaseSamplerV2):  # type: ignore[name-defined]
 
     def _of(self, pub):
         circuit = pub.circuit
-        rows = [self._bits(ours, theta, pub.shots)
-                for ours, thetas in _bound(circuit, pub.parameter_values) for theta in thetas]
+        rows = [
+            self._bits(ours, theta, pub.shots)
+            for ours, thetas in _bound(circuit, pub.parameter_values)
+            for theta in thetas
+        ]
         bits = np.array(rows, bool).reshape((*pub.shape, pub.shots, circuit.num_clbits))
         registers = {}
         for register in circuit.cregs:
@@ -135,8 +138,9 @@ class Estimator(_primitives.BaseEstimatorV2):  # type: ignore[name-defined]
     """
 
     def __init__(self, *, default_precision: float = 0.0, seed: int = 0, simulator: str = "statevector"):
-        self.default_precision = check.number(default_precision, "Estimator: default_precision", 0,
-                                              error=SimulatorError)
+        self.default_precision = check.number(
+            default_precision, "Estimator: default_precision", 0, error=SimulatorError
+        )
         self.simulator = simulator
         find(simulator)
         self._seeds = np.random.default_rng(check.integer(seed, "Estimator: seed", 0, error=SimulatorError))
@@ -173,20 +177,25 @@ class Estimator(_primitives.BaseEstimatorV2):  # type: ignore[name-defined]
         first = 0
         for circuit, thetas in _bound(pub.circuit, parameters):
             here = (points >= first) & (points < first + len(thetas))
-            values[here], errors[here] = self._estimates(circuit, thetas, operators, points[here] - first, which[here],
-                                                         pub.precision)
+            values[here], errors[here] = self._estimates(
+                circuit, thetas, operators, points[here] - first, which[here], pub.precision
+            )
             first += len(thetas)
         data = _containers.DataBin(evs=values, stds=errors, shape=pub.shape)
-        return _containers.PubResult(data, metadata={"target_precision": pub.precision,
-                                                     "circuit_metadata": pub.circuit.metadata})
+        return _containers.PubResult(
+            data, metadata={"target_precision": pub.precision, "circuit_metadata": pub.circuit.metadata}
+        )
 
     def _estimates(self, circuit, thetas, operators, points, which, precision):
         """Values and standard errors of ``operators[which[k]]`` at ``thetas[points[k]]``."""
         if precision:
             shots = math.ceil(1.0 / precision**2)
-            found = [run(circuit, thetas[p], simulator=self.simulator)
-                     .expectation(operators[k], shots, int(self._seeds.integers(2**63)))
-                     for p, k in zip(points, which, strict=True)]
+            found = [
+                run(circuit, thetas[p], simulator=self.simulator).expectation(
+                    operators[k], shots, int(self._seeds.integers(2**63))
+                )
+                for p, k in zip(points, which, strict=True)
+            ]
             return [f.value for f in found], [f.error for f in found]
         if not len(points):
             return 0.0, 0.0
@@ -201,8 +210,9 @@ class Estimator(_primitives.BaseEstimatorV2):  # type: ignore[name-defined]
 
 def _submit(f, pubs):
     """A job that applies `f` to each PUB."""
-    job = _primitives.PrimitiveJob(lambda: _containers.PrimitiveResult([f(pub) for pub in pubs],
-                                                                       metadata={"version": 2}))
+    job = _primitives.PrimitiveJob(
+        lambda: _containers.PrimitiveResult([f(pub) for pub in pubs], metadata={"version": 2})
+    )
     job._submit()
     return job
 
@@ -218,9 +228,18 @@ def _bound(circuit: Any, values: Any) -> list[tuple[Circuit, np.ndarray]]:
     return [(ours, np.reshape(values.as_array(order), (values.size, len(order))))]
 
 
-_FACTORS = {"I": (("", 1.0),), "X": (("X", 1.0),), "Y": (("Y", 1.0),), "Z": (("Z", 1.0),),
-            "0": (("", 0.5), ("Z", 0.5)), "1": (("", 0.5), ("Z", -0.5)), "+": (("", 0.5), ("X", 0.5)),
-            "-": (("", 0.5), ("X", -0.5)), "r": (("", 0.5), ("Y", 0.5)), "l": (("", 0.5), ("Y", -0.5))}
+_FACTORS = {
+    "I": (("", 1.0),),
+    "X": (("X", 1.0),),
+    "Y": (("Y", 1.0),),
+    "Z": (("Z", 1.0),),
+    "0": (("", 0.5), ("Z", 0.5)),
+    "1": (("", 0.5), ("Z", -0.5)),
+    "+": (("", 0.5), ("X", 0.5)),
+    "-": (("", 0.5), ("X", -0.5)),
+    "r": (("", 0.5), ("Y", 0.5)),
+    "l": (("", 0.5), ("Y", -0.5)),
+}
 """Pauli letters and projectors of Qiskit's observables as sums of Pauli letters."""
 
 
@@ -230,7 +249,10 @@ def _pauli_sum(terms: Iterable[tuple[str, float]]) -> PauliSum:
     for text, coefficient in terms:
         products = [("", float(coefficient))]
         for qubit, letter in enumerate(reversed(text)):
-            products = [(f"{word} {factor}{qubit}" if factor else word, c * weight)
-                        for word, c in products for factor, weight in _FACTORS[letter]]
+            products = [
+                (f"{word} {factor}{qubit}" if factor else word, c * weight)
+                for word, c in products
+                for factor, weight in _FACTORS[letter]
+            ]
         found += [(word.strip(), c) for word, c in products]
     return PauliSum(found)

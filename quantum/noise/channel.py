@@ -120,8 +120,10 @@ class Channel:
         """The Kraus operators (m, 2**q, 2**q)."""
         if self._kraus is None:
             if self.num_qubits > _MOST_QUBITS:
-                raise ChannelError(f"{self.name}: matrices of a channel on {self.num_qubits} qubits are too large (at "
-                                   f"most {_MOST_QUBITS})")
+                raise ChannelError(
+                    f"{self.name}: matrices of a channel on {self.num_qubits} qubits are too large (at "
+                    f"most {_MOST_QUBITS})"
+                )
             used = np.flatnonzero(self._pauli)
             self._kraus = _frozen(np.sqrt(self._pauli[used])[:, None, None] * pauli_strings(self.num_qubits)[used])
         return self._kraus
@@ -174,8 +176,10 @@ class Channel:
     def tensor(self, other: Channel, name: str | None = None) -> Channel:
         """The channel that is this one on the first qubits and `other` on those after them."""
         size = self.kraus.shape[1] * other.kraus.shape[1]
-        return Channel(name or f"{self.name}*{other.name}",
-                       np.einsum("aij,bkl->abkilj", self.kraus, other.kraus).reshape(-1, size, size))
+        return Channel(
+            name or f"{self.name}*{other.name}",
+            np.einsum("aij,bkl->abkilj", self.kraus, other.kraus).reshape(-1, size, size),
+        )
 
     def __call__(self, rho: np.ndarray) -> np.ndarray:
         """Return the density matrix (2**q, 2**q) after the channel."""

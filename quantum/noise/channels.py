@@ -19,8 +19,19 @@ from ..errors import ChannelError
 from .channel import Channel, kraus_of_choi
 
 __all__ = [
-    "CHANNELS", "amplitude_damping", "bit_flip", "bit_phase_flip", "depolarizing", "generalized_amplitude_damping",
-    "kraus", "make", "pauli_channel", "pauli_depolarizing", "phase_damping", "phase_flip", "register_channel",
+    "CHANNELS",
+    "amplitude_damping",
+    "bit_flip",
+    "bit_phase_flip",
+    "depolarizing",
+    "generalized_amplitude_damping",
+    "kraus",
+    "make",
+    "pauli_channel",
+    "pauli_depolarizing",
+    "phase_damping",
+    "phase_flip",
+    "register_channel",
     "thermal_relaxation",
 ]
 
@@ -75,8 +86,10 @@ def make(name: str, arguments: Sequence[Any], num_qubits: int, **options: Any) -
     """Make the registered channel `name` with these arguments; methods of `Circuit` call this."""
     maker = CHANNELS[name]
     if len(arguments) != maker.arguments or num_qubits < 1:
-        raise ChannelError(f"{name}: {maker.arguments} numbers and then qubits are needed, got {len(arguments)} "
-                           f"numbers and {num_qubits} qubits")
+        raise ChannelError(
+            f"{name}: {maker.arguments} numbers and then qubits are needed, got {len(arguments)} "
+            f"numbers and {num_qubits} qubits"
+        )
     return maker.function(*arguments, **options, **({"num_qubits": num_qubits} if maker.sized else {}))
 
 
@@ -94,9 +107,13 @@ def method(name: str) -> Callable[..., Any] | None:
     given = list(inspect.signature(CHANNELS[name].function).parameters.values())
     names = ["self", *(p.name for p in given[:first])]
     positional = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
-    setattr(add, "__signature__", inspect.Signature([  # noqa: B010  (mypy knows no such attribute)
-        *positional, inspect.Parameter("qubits", inspect.Parameter.VAR_POSITIONAL),
-        *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in given[first:] if p.name != "num_qubits")]))
+    add.__signature__ = inspect.Signature(
+        [
+            *positional,
+            inspect.Parameter("qubits", inspect.Parameter.VAR_POSITIONAL),
+            *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in given[first:] if p.name != "num_qubits"),
+        ]
+    )
     return add
 
 
@@ -227,17 +244,25 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
     >>> pauli_channel({"XI": 0.1, "ZZ": 0.2}).num_qubits
     2
     """
-    check.kind(probabilities, Mapping, "pauli_channel: probabilities", "a mapping of Pauli strings to probabilities",
-               error=ChannelError)
+    check.kind(
+        probabilities,
+        Mapping,
+        "pauli_channel: probabilities",
+        "a mapping of Pauli strings to probabilities",
+        error=ChannelError,
+    )
     lengths = {len(s) for s in probabilities}
     q = num_qubits or max(lengths, default=0)
     if not probabilities or lengths != {q} or any(set(s) - set("IXYZ") for s in probabilities):
-        raise ChannelError(f"pauli_channel: keys must be strings of {q} letters I, X, Y or Z, one for each qubit, got "
-                           f"{list(probabilities)}")
+        raise ChannelError(
+            f"pauli_channel: keys must be strings of {q} letters I, X, Y or Z, one for each qubit, got "
+            f"{list(probabilities)}"
+        )
     p = np.zeros(4**q)
     for string, value in probabilities.items():
-        p[sum("IXZY".index(letter) << 2 * k for k,
-              letter in enumerate(string))] += _probability("pauli_channel", value, what=string)
+        p[sum("IXZY".index(letter) << 2 * k for k, letter in enumerate(string))] += _probability(
+            "pauli_channel", value, what=string
+        )
     if p.sum() > 1 + 1e-10:
         raise ChannelError(f"pauli_channel: probabilities must sum to at most 1, got {p.sum():.12g}")
     p[0] += max(1.0 - p.sum(), 0.0)

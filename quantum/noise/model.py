@@ -51,8 +51,14 @@ class NoiseModel:
         self._relaxation: tuple[Any, Any, dict[Any, float], Any] | None = None
         self._readout: dict[int | None, ReadoutError] = {}
 
-    def add(self, channel: Channel, gates: str | Iterable[str] | None = None, qubits: int | Sequence[int] | None = None,
-            *, before: bool = False) -> NoiseModel:
+    def add(
+        self,
+        channel: Channel,
+        gates: str | Iterable[str] | None = None,
+        qubits: int | Sequence[int] | None = None,
+        *,
+        before: bool = False,
+    ) -> NoiseModel:
         """Let `channel` act with gates; rules act in the order in which they were added.
 
         Parameters
@@ -89,8 +95,9 @@ class NoiseModel:
         self._rules.append(_Rule(channel, None if gates is None else _kinds(gates), places, before))
         return self
 
-    def relaxation(self, t1: Any, t2: Any, durations: Mapping[str, float], *,
-                   excited_population: Any = 0.0) -> NoiseModel:
+    def relaxation(
+        self, t1: Any, t2: Any, durations: Mapping[str, float], *, excited_population: Any = 0.0
+    ) -> NoiseModel:
         """Let qubits relax during gates and while they wait for others.
 
         Gates start as early as the circuit's order allows; those without a duration take no time.
@@ -111,8 +118,9 @@ class NoiseModel:
         GateError
             If a gate is unknown.
         """
-        t1, t2, excited = (v if isinstance(v, (int, float)) else tuple(float(x) for x in v)
-                           for v in (t1, t2, excited_population))
+        t1, t2, excited = (
+            v if isinstance(v, (int, float)) else tuple(float(x) for x in v) for v in (t1, t2, excited_population)
+        )
         for q in range(max(len(v) if isinstance(v, tuple) else 1 for v in (t1, t2, excited))):
             for time in durations.values():
                 thermal_relaxation(_of(t1, q), _of(t2, q), time, _of(excited, q))  # says what is wrong
@@ -130,9 +138,10 @@ class NoiseModel:
             If `error` is not a ReadoutError.
         """
         check.kind(error, ReadoutError, "NoiseModel.readout: error", error=ChannelError)
-        self._readout.update((q,
-                              error) for q in ([None] if qubits is None else [qubits]
-                                               if isinstance(qubits, (int, np.integer)) else qubits))
+        self._readout.update(
+            (q, error)
+            for q in ([None] if qubits is None else [qubits] if isinstance(qubits, (int, np.integer)) else qubits)
+        )
         return self
 
     def __repr__(self) -> str:
@@ -175,8 +184,11 @@ class NoiseModel:
     def _check_width(self, i: Instruction, wires: tuple[int, ...]) -> None:
         """Refuse a gate that is wider than the channels that act with every gate, and has none of its own."""
         acting = [r for r in self._rules if _matches(r.gates, i)]
-        narrow = [r for r in acting if 1 < r.channel.num_qubits < len(wires)
-                  and (r.qubits is None or set(r.qubits) <= set(wires))]
+        narrow = [
+            r
+            for r in acting
+            if 1 < r.channel.num_qubits < len(wires) and (r.qubits is None or set(r.qubits) <= set(wires))
+        ]
         if narrow and all(r.gates is None and r.channel.num_qubits != len(wires) for r in acting):
             raise ChannelError(
                 f"with_noise: {narrow[0].channel.name} acts on {narrow[0].channel.num_qubits} qubits, but "
@@ -192,18 +204,24 @@ class NoiseModel:
                 continue
             k = rule.channel.num_qubits
             if k == 1:
-                found += [Instruction(rule.channel, (q,),
-                                      condition=i.condition) for q in wires if rule.qubits is None or q in rule.qubits]
+                found += [
+                    Instruction(rule.channel, (q,), condition=i.condition)
+                    for q in wires
+                    if rule.qubits is None or q in rule.qubits
+                ]
             elif k == len(wires):
                 if rule.qubits is None or rule.qubits == wires:
                     found.append(Instruction(rule.channel, wires, condition=i.condition))
             elif rule.gates is not None:
-                raise ChannelError(f"with_noise: {rule.channel.name} acts on {k} qubits, but {i.gate.name} on "
-                                   f"{len(wires)}: {list(wires)}")
+                raise ChannelError(
+                    f"with_noise: {rule.channel.name} acts on {k} qubits, but {i.gate.name} on "
+                    f"{len(wires)}: {list(wires)}"
+                )
         return found
 
-    def _relax(self, i: Instruction, wires: tuple[int, ...],
-               time: list[float]) -> tuple[list[Instruction], list[Instruction]]:
+    def _relax(
+        self, i: Instruction, wires: tuple[int, ...], time: list[float]
+    ) -> tuple[list[Instruction], list[Instruction]]:
         """Relaxation of those that wait for the others, and of all during the gate."""
         if self._relaxation is None:
             return [], []

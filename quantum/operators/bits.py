@@ -25,8 +25,9 @@ def pack(flags: np.ndarray) -> np.ndarray:
 
 def unpack(rows: np.ndarray, num_qubits: int) -> np.ndarray:
     """Rows of words as rows of flags, (rows, num_qubits) bool."""
-    flags = np.unpackbits(np.ascontiguousarray(rows.astype("<u8")).view(np.uint8), axis=1,
-                          bitorder="little").astype(bool)
+    flags = np.unpackbits(np.ascontiguousarray(rows.astype("<u8")).view(np.uint8), axis=1, bitorder="little").astype(
+        bool
+    )
     return np.pad(flags, ((0, 0), (0, max(0, num_qubits - flags.shape[1]))))[:, :num_qubits]
 
 

@@ -17,11 +17,14 @@ __all__ = ["from_openfermion", "from_qiskit", "to_openfermion", "to_qiskit"]
 
 def from_openfermion(operator: Any) -> list[tuple[str, complex]]:
     """Terms of an `openfermion.QubitOperator`."""
-    terms = check.kind(getattr(operator, "terms", operator), dict, "from_openfermion: operator", "a QubitOperator",
-                       error=OperatorError)
+    terms = check.kind(
+        getattr(operator, "terms", operator), dict, "from_openfermion: operator", "a QubitOperator", error=OperatorError
+    )
     if not all(isinstance(letter, str) for term in terms for _, letter in term):
-        raise OperatorError("from_openfermion: a QubitOperator is needed, got products of creation and annihilation "
-                            "operators (map them to qubits)")
+        raise OperatorError(
+            "from_openfermion: a QubitOperator is needed, got products of creation and annihilation "
+            "operators (map them to qubits)"
+        )
     return [(" ".join(f"{letter}{q}" for q, letter in term), c) for term, c in terms.items()]
 
 
@@ -49,6 +52,9 @@ def to_qiskit(operator: Terms, num_qubits: int) -> Any:
     if num_qubits < operator.num_qubits:
         raise OperatorError(f"to_qiskit: the sum acts on {operator.num_qubits} qubits, got num_qubits={num_qubits}")
     info = optional.need("qiskit.quantum_info", "to_qiskit", "quantum")
-    x, z, c = (operator.x, operator.z,
-               operator.coefficients) if len(operator) else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
+    x, z, c = (
+        (operator.x, operator.z, operator.coefficients)
+        if len(operator)
+        else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
+    )
     return info.SparsePauliOp(info.PauliList.from_symplectic(bits.unpack(z, num_qubits), bits.unpack(x, num_qubits)), c)

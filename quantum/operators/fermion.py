@@ -54,8 +54,10 @@ class FermionOperator(Algebra):
     __slots__ = ("terms",)
     terms: dict[Term, complex]
 
-    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | FermionOperator
-                 | None = None):
+    def __init__(
+        self,
+        terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | FermionOperator | None = None,
+    ):
         if isinstance(terms, FermionOperator):
             pairs: Iterable[tuple[Term, complex]] = terms.terms.items()
         elif terms is None:
@@ -65,9 +67,17 @@ class FermionOperator(Algebra):
         elif isinstance(terms, Complex):
             pairs = [((), _number(terms))]
         else:
-            given = terms.items() if isinstance(terms, Mapping) else check.kind(
-                terms, Iterable, "FermionOperator: terms", "text, a mapping or pairs (product, coefficient)",
-                error=OperatorError)
+            given = (
+                terms.items()
+                if isinstance(terms, Mapping)
+                else check.kind(
+                    terms,
+                    Iterable,
+                    "FermionOperator: terms",
+                    "text, a mapping or pairs (product, coefficient)",
+                    error=OperatorError,
+                )
+            )
             pairs = [_pair(pair) for pair in given]
         self.terms = _sum(pairs)
 
@@ -78,8 +88,9 @@ class FermionOperator(Algebra):
         return new
 
     @classmethod
-    def from_integrals(cls, one_body: np.ndarray, two_body: np.ndarray, constant: float = 0.0, *,
-                       spin_orbitals: bool = False) -> FermionOperator:
+    def from_integrals(
+        cls, one_body: np.ndarray, two_body: np.ndarray, constant: float = 0.0, *, spin_orbitals: bool = False
+    ) -> FermionOperator:
         """The Hamiltonian sum h_pq a_p^dagger a_q + 1/2 sum (pq|rs) a_p^dagger a_r^dagger a_s a_q + constant.
 
         Parameters
@@ -104,8 +115,10 @@ class FermionOperator(Algebra):
         pairs: list[tuple[Term, complex]] = [((), complex(constant))] if constant else []
         for modes, creates, coefficients in ladders(one_body, two_body, spin_orbitals):
             pattern = creates[0].tolist() if len(creates) else []
-            pairs += [(tuple(zip(m, pattern, strict=True)), c) for m,
-                      c in zip(modes.tolist(), coefficients.tolist(), strict=True)]
+            pairs += [
+                (tuple(zip(m, pattern, strict=True)), c)
+                for m, c in zip(modes.tolist(), coefficients.tolist(), strict=True)
+            ]
         return cls._of(pairs)
 
     # -- what is in it ----------------------------------------------------------------------------------------------
@@ -136,8 +149,10 @@ class FermionOperator(Algebra):
 
     def __add__(self, other: Any) -> FermionOperator:
         other = self._operand(other)
-        return NotImplemented if other is NotImplemented else FermionOperator._of(
-            [*self.terms.items(), *other.terms.items()]
+        return (
+            NotImplemented
+            if other is NotImplemented
+            else FermionOperator._of([*self.terms.items(), *other.terms.items()])
         )
 
     def __mul__(self, other: Any) -> FermionOperator:
@@ -153,8 +168,9 @@ class FermionOperator(Algebra):
 
     def adjoint(self) -> FermionOperator:
         """The Hermitian conjugate."""
-        return FermionOperator._of((tuple((p, not up) for p, up in reversed(t)), c.conjugate()) for t,
-                                   c in self.terms.items())
+        return FermionOperator._of(
+            (tuple((p, not up) for p, up in reversed(t)), c.conjugate()) for t, c in self.terms.items()
+        )
 
     def commutator(self, other: FermionOperator) -> FermionOperator:
         """`self other - other self`, normal ordered."""
@@ -311,8 +327,10 @@ def _product(text: str) -> Term:
     for word in text.split():
         match = _LADDER.fullmatch(word)
         if not match:
-            raise OperatorError(f"FermionOperator: a product must be such as '2^ 0' (mode 2 created, 0 annihilated), "
-                                f"got {word!r} in {text!r}")
+            raise OperatorError(
+                f"FermionOperator: a product must be such as '2^ 0' (mode 2 created, 0 annihilated), "
+                f"got {word!r} in {text!r}"
+            )
         found.append((int(match[1]), bool(match[2])))
     return tuple(found)
 
@@ -326,8 +344,10 @@ def _parse(text: str) -> list[tuple[Term, complex]]:
         match = _BRACKET.match(text, place)
         number = parse_number(match[2]) if match else None
         if match is None or number is None or (terms and not match[1]):
-            raise OperatorError(f"FermionOperator: a term such as '+ 0.5 [2^ 0]' must stand here, got "
-                                f"{text[place : place + 16]!r} at position {place}")
+            raise OperatorError(
+                f"FermionOperator: a term such as '+ 0.5 [2^ 0]' must stand here, got "
+                f"{text[place : place + 16]!r} at position {place}"
+            )
         terms.append((_product(match[3]), -number if match[1] == "-" else number))
         place = match.end()
     return terms

@@ -26,8 +26,10 @@ def ladders(one_body: np.ndarray, two_body: np.ndarray, spin_orbitals: bool) -> 
         one, c1 = np.concatenate([2 * one, 2 * one + 1]), np.tile(c1, 2)
         mixed, c3 = _opposite_spins(g)
         two, c2 = np.concatenate([2 * two, 2 * two + 1, mixed]), np.concatenate([c2, c2, c3])
-    return [Ladders(one, np.tile([True, False], (len(one), 1)), c1),
-            Ladders(two, np.tile([True, True, False, False], (len(two), 1)), c2)]
+    return [
+        Ladders(one, np.tile([True, False], (len(one), 1)), c1),
+        Ladders(two, np.tile([True, True, False, False], (len(two), 1)), c2),
+    ]
 
 
 def _same_spin(g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -52,8 +54,9 @@ def _opposite_spins(g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return modes, c
 
 
-def electronic_hamiltonian(one_body: np.ndarray, two_body: np.ndarray, constant: float = 0.0,
-                           mapping: str = "jordan_wigner") -> PauliSum:
+def electronic_hamiltonian(
+    one_body: np.ndarray, two_body: np.ndarray, constant: float = 0.0, mapping: str = "jordan_wigner"
+) -> PauliSum:
     """The Hamiltonian of `FermionOperator.from_integrals` on qubits, straight from integrals over spatial orbitals.
 
     Coefficients that are rounding alone (1e-14 of the largest) are left out.

@@ -58,8 +58,11 @@ def _fenwick(n: int) -> np.ndarray:
 
 
 #: Name of a mapping: matrix B for a number of modes.
-MAPPINGS: dict[str, Callable[[int], np.ndarray]] = {"jordan_wigner": _identity, "parity": _parity,
-                                                    "bravyi_kitaev": _fenwick}
+MAPPINGS: dict[str, Callable[[int], np.ndarray]] = {
+    "jordan_wigner": _identity,
+    "parity": _parity,
+    "bravyi_kitaev": _fenwick,
+}
 
 
 def encoding(mapping: str, num_modes: int) -> np.ndarray:
@@ -86,9 +89,11 @@ def encode(ladders: Iterable[Ladders], matrix: np.ndarray) -> PauliSum:
     if len(sums) < 2:
         return sums[0] if sums else PauliSum()
     words = max(s.x.shape[1] for s in sums)
-    return PauliSum.from_arrays(np.concatenate([bits.pad(s.x, words) for s in sums]),
-                                np.concatenate([bits.pad(s.z, words) for s in sums]),
-                                np.concatenate([s.coefficients for s in sums]))
+    return PauliSum.from_arrays(
+        np.concatenate([bits.pad(s.x, words) for s in sums]),
+        np.concatenate([bits.pad(s.z, words) for s in sums]),
+        np.concatenate([s.coefficients for s in sums]),
+    )
 
 
 def _encode(modes, creates, coefficients, flip, parity, occupied) -> PauliSum:

@@ -31,8 +31,15 @@ def tfim(num_qubits: int, j: float = 1.0, h: float = 1.0, *, periodic: bool = Tr
     return PauliSum(terms + [(f"X{k}", -h) for k in range(num_qubits)])
 
 
-def heisenberg(num_qubits: int, jx: float = 1.0, jy: float | None = None, jz: float | None = None, *, h: float = 0.0,
-               periodic: bool = False) -> PauliSum:
+def heisenberg(
+    num_qubits: int,
+    jx: float = 1.0,
+    jy: float | None = None,
+    jz: float | None = None,
+    *,
+    h: float = 0.0,
+    periodic: bool = False,
+) -> PauliSum:
     """The Heisenberg chain of spins S = (X, Y, Z)/2: sum over bonds of jx Sx Sx + jy Sy Sy + jz Sz Sz, plus h sum Sz.
 
     Parameters

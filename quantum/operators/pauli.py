@@ -53,8 +53,9 @@ class PauliSum(Algebra):
     z: np.ndarray
     coefficients: np.ndarray
 
-    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | PauliSum
-                 | None = None):
+    def __init__(
+        self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | PauliSum | None = None
+    ):
         if isinstance(terms, PauliSum):
             self._set(terms.x, terms.z, terms.coefficients)
             return
@@ -65,9 +66,17 @@ class PauliSum(Algebra):
         elif isinstance(terms, Complex):
             read = [(0, 0, _number(terms))]
         else:
-            given = terms.items() if isinstance(terms, Mapping) else check.kind(
-                terms, Iterable, "PauliSum: terms", "text, a mapping or pairs (string, coefficient)",
-                error=OperatorError)
+            given = (
+                terms.items()
+                if isinstance(terms, Mapping)
+                else check.kind(
+                    terms,
+                    Iterable,
+                    "PauliSum: terms",
+                    "text, a mapping or pairs (string, coefficient)",
+                    error=OperatorError,
+                )
+            )
             read = [_pair(pair) for pair in given]
         words = max(1, -(-max((x | z for x, z, _ in read), default=0).bit_length() // 64))
         blank = np.zeros((0, words), np.uint64)
@@ -175,8 +184,9 @@ class PauliSum(Algebra):
         if other is NotImplemented:
             return NotImplemented
         words = max(self.x.shape[1], other.x.shape[1])
-        x, z = (np.concatenate([bits.pad(a, words), bits.pad(b, words)]) for a,
-                b in ((self.x, other.x), (self.z, other.z)))
+        x, z = (
+            np.concatenate([bits.pad(a, words), bits.pad(b, words)]) for a, b in ((self.x, other.x), (self.z, other.z))
+        )
         return PauliSum.from_arrays(x, z, np.concatenate([self.coefficients, other.coefficients]))
 
     def __mul__(self, other: Any) -> PauliSum:
@@ -211,8 +221,10 @@ class PauliSum(Algebra):
         other = self._operand(other)
         if other is NotImplemented:
             return NotImplemented
-        return np.array_equal(self.x, other.x) and np.array_equal(self.z, other.z) and np.array_equal(
-            self.coefficients, other.coefficients
+        return (
+            np.array_equal(self.x, other.x)
+            and np.array_equal(self.z, other.z)
+            and np.array_equal(self.coefficients, other.coefficients)
         )
 
     def isclose(self, other: Any, tol: float = 1e-12) -> bool:
@@ -283,16 +295,19 @@ class PauliSum(Algebra):
             If there are fewer than `num_qubits` names, or two are equal.
         """
         names = list(qubits)
-        if len(names) < self.num_qubits or len(set(names)) != len(names) or any(not isinstance(q, (int, np.integer))
-                                                                                or q < 0 for q in names):
+        if (
+            len(names) < self.num_qubits
+            or len(set(names)) != len(names)
+            or any(not isinstance(q, (int, np.integer)) or q < 0 for q in names)
+        ):
             raise OperatorError(f"remap: {self.num_qubits} different qubits are needed, got {names}")
         words = max(names, default=0) // 64 + 1
         out = np.zeros((2, len(self), words), np.uint64)
         for old, new in enumerate(names[: self.num_qubits]):
             for target, source in zip(out, (self.x, self.z), strict=True):
-                target[:, new // 64] |= (
-                    source[:, old // 64] >> np.uint64(old % 64) & np.uint64(1)
-                ) << np.uint64(new % 64)
+                target[:, new // 64] |= (source[:, old // 64] >> np.uint64(old % 64) & np.uint64(1)) << np.uint64(
+                    new % 64
+                )
         return PauliSum.from_arrays(out[0], out[1], self.coefficients)
 
     def tensor(self, other: PauliSum, num_qubits: int | None = None) -> PauliSum:
@@ -430,8 +445,11 @@ class PauliSum(Algebra):
         text = ""
         for string, c in self:
             unit = string and abs(c.real) == 1 and c.imag == 0
-            size = (("-" if not text else " - ") if c.real < 0 else "" if not text
-                    else " + ") if unit else format_coefficient(c, not text)
+            size = (
+                (("-" if not text else " - ") if c.real < 0 else "" if not text else " + ")
+                if unit
+                else format_coefficient(c, not text)
+            )
             text += size + (string if unit else " " + string if string else "")
         return text or "0"
 

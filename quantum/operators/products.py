@@ -27,8 +27,9 @@ def merged_products(x1, z1, c1, x2, z2, c2, which) -> tuple[np.ndarray, np.ndarr
     # of X^x Z^z, without Ys
     c1, c2 = (c * _I_POWERS[bits.count(x & z) & 3] for x, z, c in ((x1, z1, c1), (x2, z2, c2)))
     step = max(1, _MOST_PAIRS // len(c2))
-    parts = [_block(x1[i : i + step], z1[i : i + step], c1[i : i + step], x2, z2, c2,
-                    which) for i in range(0, len(c1), step)]
+    parts = [
+        _block(x1[i : i + step], z1[i : i + step], c1[i : i + step], x2, z2, c2, which) for i in range(0, len(c1), step)
+    ]
     x, z, c = (np.concatenate(p) if len(p) > 1 else p[0] for p in zip(*parts, strict=True))
     return x, z, c * _I_POWERS[-bits.count(x & z).astype(np.int64) & 3]
 

@@ -39,8 +39,9 @@ def _groups(operator: Terms) -> _Groups:
     c = operator.coefficients * np.array([1, -1j, -1, 1j])[np.bitwise_count(x & z) & 3]
     values, start = np.unique(x, return_index=True)  # terms are in order of x
     noise = 4 * np.finfo(float).eps * np.add.reduceat(abs(c), start) if len(c) else np.zeros(0)
-    return _Groups(values, np.append(start, len(x)), z, np.ascontiguousarray(c.real), np.ascontiguousarray(c.imag),
-                   noise)
+    return _Groups(
+        values, np.append(start, len(x)), z, np.ascontiguousarray(c.real), np.ascontiguousarray(c.imag), noise
+    )
 
 
 def _size(operator: Terms, num_qubits: int | None, where: str) -> int:
@@ -67,8 +68,9 @@ def matrix(operator: Terms, num_qubits: int | None) -> Any:
         used = _rows(*groups, first, step, min(n, _BLOCK), lengths[first + 1 : first + step + 1], columns, data)
         parts.append((columns[:used].copy(), data[:used].copy()))
     pointer = np.cumsum(lengths)
-    out = csr_matrix((np.concatenate([d for _, d in parts]), np.concatenate([c for c, _ in parts]), pointer),
-                     shape=(rows, rows))
+    out = csr_matrix(
+        (np.concatenate([d for _, d in parts]), np.concatenate([c for c, _ in parts]), pointer), shape=(rows, rows)
+    )
     out.sort_indices()
     return out
 
@@ -96,8 +98,11 @@ def block(operator: Terms, states: np.ndarray) -> Any:
         data.append(values[keep])
     empty = np.zeros(0, np.int64)
     shape = (len(states), len(states))
-    return csr_matrix((np.concatenate([*data, empty]), (np.concatenate([*rows, empty]),
-                                                        np.concatenate([*columns, empty]))), shape=shape, dtype=complex)
+    return csr_matrix(
+        (np.concatenate([*data, empty]), (np.concatenate([*rows, empty]), np.concatenate([*columns, empty]))),
+        shape=shape,
+        dtype=complex,
+    )
 
 
 def apply(operator: Terms, state: np.ndarray) -> np.ndarray:

@@ -72,8 +72,9 @@ def _factors(text: str, place: int) -> tuple[int, int, int]:
                 raise _error(text, match.start(1), f"qubits must be below {_MAX_QUBIT}")
             bit = 1 << int(digits)
             if seen & bit:
-                raise _error(text, match.start(1),
-                             f"qubit {digits} must occur once in a term (multiply sums for products)")
+                raise _error(
+                    text, match.start(1), f"qubit {digits} must occur once in a term (multiply sums for products)"
+                )
             seen |= bit
             x |= bit if letter in "XY" else 0
             z |= bit if letter in "YZ" else 0
@@ -83,8 +84,8 @@ def _factors(text: str, place: int) -> tuple[int, int, int]:
 
 def _error(text: str, place: int, what: str) -> OperatorError:
     place += len(text[place:]) - len(text[place:].lstrip())
-    shown = text if len(text) < 80 else f"...{text[max(place - 30, 0):place + 30]}..."
-    return OperatorError(f"PauliSum: {what}, got {text[place:place + 12]!r} at position {place} of {shown!r}")
+    shown = text if len(text) < 80 else f"...{text[max(place - 30, 0) : place + 30]}..."
+    return OperatorError(f"PauliSum: {what}, got {text[place : place + 12]!r} at position {place} of {shown!r}")
 
 
 def string_of(x: np.ndarray, z: np.ndarray) -> str:

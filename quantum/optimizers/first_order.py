@@ -41,8 +41,9 @@ class FirstOrder:
 
     gradient_free = False
 
-    def minimize(self, objective: Objective, theta: np.ndarray,
-                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(
+        self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]
+    ) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
         state = self.rule.init(theta)
         _, gradient = objective.value_and_grad(theta)

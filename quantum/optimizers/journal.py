@@ -28,10 +28,13 @@ def describe(function: Any) -> dict[str, Any]:
     if circuit is None:
         return {"function": getattr(function, "__qualname__", type(function).__name__)}
     operators = [h for h in getattr(function, "hamiltonians", ())]
-    return {"circuit": _digest(repr(list(circuit)).encode()),
-            "operators": _digest(*(np.ascontiguousarray(a).tobytes() for h in operators
-                                   for a in (h.x, h.z, h.coefficients))),
-            "method": function.method if hasattr(function, "method") else type(function).__name__}
+    return {
+        "circuit": _digest(repr(list(circuit)).encode()),
+        "operators": _digest(
+            *(np.ascontiguousarray(a).tobytes() for h in operators for a in (h.x, h.z, h.coefficients))
+        ),
+        "method": function.method if hasattr(function, "method") else type(function).__name__,
+    }
 
 
 def _digest(*parts: bytes) -> str:
@@ -62,13 +65,19 @@ class Journal:
             there, self.step, self._asked = dict(value["identity"]), int(value["step"]), list(value["asked"])
             self._entries = np.split(arrays["entries"], np.cumsum(value["sizes"])[:-1]) if value["sizes"] else []
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CheckpointError(f"{where}: does not hold values of a function: {type(error).__name__} "
-                                  f"{error}") from error
-        differ = [f"{name} ({there.get(name)!r:.60} in the file, {self.identity.get(name)!r:.60} here)"
-                  for name in sorted(there.keys() | self.identity.keys()) if there.get(name) != self.identity.get(name)]
+            raise CheckpointError(
+                f"{where}: does not hold values of a function: {type(error).__name__} {error}"
+            ) from error
+        differ = [
+            f"{name} ({there.get(name)!r:.60} in the file, {self.identity.get(name)!r:.60} here)"
+            for name in sorted(there.keys() | self.identity.keys())
+            if there.get(name) != self.identity.get(name)
+        ]
         if differ:
-            raise CheckpointError(f"{where}: must belong to this work, but these differ: {', '.join(differ)} (choose "
-                                  f"another path, or delete the file)")
+            raise CheckpointError(
+                f"{where}: must belong to this work, but these differ: {', '.join(differ)} (choose "
+                f"another path, or delete the file)"
+            )
 
     def attach(self, work: Work) -> None:
         """Take `work` as the one whose reporters are brought to the disk before the file is written."""
@@ -85,8 +94,10 @@ class Journal:
             entry, position = self._entries[self._at], self._asked[self._at]
             self._at += 1
             if not np.array_equal(entry[: theta.size], theta):
-                raise CheckpointError(f"checkpoint {os.fspath(self.path)!r}: must have the angles that are asked for, "
-                                      f"got others at value {self._at} (another function, or release of SciPy?)")
+                raise CheckpointError(
+                    f"checkpoint {os.fspath(self.path)!r}: must have the angles that are asked for, "
+                    f"got others at value {self._at} (another function, or release of SciPy?)"
+                )
             if stream is not None:
                 stream.position = position
             return entry[theta.size :].copy()
@@ -111,7 +122,17 @@ class Journal:
             self._work.sync()
             self.step = max(self.step, self._work.step)
         entries = np.concatenate(self._entries) if self._entries else np.zeros(0)
-        archive.write(self.path, _KIND, _VERSION, {"identity": self.identity, "step": self.step, "asked": self._asked,
-                                                   "sizes": [e.size for e in self._entries]}, {"entries": entries})
+        archive.write(
+            self.path,
+            _KIND,
+            _VERSION,
+            {
+                "identity": self.identity,
+                "step": self.step,
+                "asked": self._asked,
+                "sizes": [e.size for e in self._entries],
+            },
+            {"entries": entries},
+        )
         now = time.monotonic()
         self._due = now + max(_INTERVAL, 20 * (now - began))

@@ -47,8 +47,9 @@ class Optimizer(Protocol):
 
     max_steps: int
 
-    def minimize(self, objective: Objective, theta: np.ndarray,
-                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(
+        self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]
+    ) -> tuple[np.ndarray, bool, str]:
         """Go from `theta` to ``(theta, converged, message)``, calling ``report(theta, value)`` after each step."""
         ...
 
@@ -97,9 +98,17 @@ class _Stop(Exception):
     """A reporter asked for the end."""
 
 
-def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = "bfgs", *, max_steps: int | None = None,
-             seed: int = 0, report: Reports = None, progress: bool | None = None,
-             checkpoint: str | os.PathLike | None = None) -> Minimum:
+def minimize(
+    function: Callable[[Any], Any],
+    theta: Any,
+    optimizer: str | Any = "bfgs",
+    *,
+    max_steps: int | None = None,
+    seed: int = 0,
+    report: Reports = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike | None = None,
+) -> Minimum:
     """Minimize a real function of an angle vector.
 
     Parameters
@@ -150,8 +159,9 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     """
     chosen = find(optimizer, max_steps, seed)
     theta = _angles(theta)
-    journal = Journal("minimize", checkpoint, {**describe(function), "optimizer": repr(chosen), "seed": seed,
-                                               "theta": theta.tolist()})
+    journal = Journal(
+        "minimize", checkpoint, {**describe(function), "optimizer": repr(chosen), "seed": seed, "theta": theta.tolist()}
+    )
     total = chosen.max_steps if chosen.max_steps < 1000 else None
     with Steps("minimize", report, progress, journal, total=total) as steps:
         return descend(function, theta, chosen, steps)
@@ -163,8 +173,16 @@ class Steps:
     Errors begin with `where`, the algorithm, which also titles the bar; `total` is the number of steps, if known.
     """
 
-    def __init__(self, where: str, report: Reports, progress: bool | None, journal: Journal, *,
-                 total: int | None = None, unit: str = "step"):
+    def __init__(
+        self,
+        where: str,
+        report: Reports,
+        progress: bool | None,
+        journal: Journal,
+        *,
+        total: int | None = None,
+        unit: str = "step",
+    ):
         self.journal, self.count = journal, 0
         self.work = Work(where, report, progress, title=where.split(".")[0], unit=unit, total=total, done=journal.step)
 
@@ -213,8 +231,15 @@ def descend(function: Any, theta: np.ndarray, chosen: Any, steps: Steps | Unrepo
     history = [objective(theta) if getattr(chosen, "gradient_free", True) else objective.value_and_grad(theta)[0]]
     thetas = [theta.copy()]
     if theta.size == 0:
-        return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True,
-                       "there is nothing to optimize", np.array(thetas))
+        return Minimum(
+            theta,
+            history[0],
+            np.array(history),
+            objective.evaluations - began,
+            True,
+            "there is nothing to optimize",
+            np.array(thetas),
+        )
 
     def after_step(theta: np.ndarray, value: float) -> None:
         thetas.append(np.array(theta, np.float64))
@@ -228,8 +253,9 @@ def descend(function: Any, theta: np.ndarray, chosen: Any, steps: Steps | Unrepo
     except _Stop:
         steps.journal.freeze()
         found, converged, message = thetas[-1], False, str(steps.stopped)
-    return Minimum(found, objective(found), np.array(history), objective.evaluations - began, converged, message,
-                   np.array(thetas))
+    return Minimum(
+        found, objective(found), np.array(history), objective.evaluations - began, converged, message, np.array(thetas)
+    )
 
 
 def _angles(theta: Any) -> np.ndarray:
@@ -240,8 +266,10 @@ def _angles(theta: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise ParameterError(f"minimize: theta must be a vector of real numbers, got {theta!r}") from None
     if theta.ndim != 1 or not np.all(np.isfinite(theta)):
-        raise ParameterError(f"minimize: theta must be a finite vector, got "
-                             f"{'an array of shape ' + str(theta.shape) if theta.ndim != 1 else theta}")
+        raise ParameterError(
+            f"minimize: theta must be a finite vector, got "
+            f"{'an array of shape ' + str(theta.shape) if theta.ndim != 1 else theta}"
+        )
     return theta
 
 
@@ -250,14 +278,17 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
     if max_steps is not None:
         check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)
     if isinstance(optimizer, str):
-        optimizer = _NAMED[check.choice(optimizer.lower().replace("_", "-"), _NAMED, "optimizer: a name",
-                                        error=OptimizerError)]()
+        optimizer = _NAMED[
+            check.choice(optimizer.lower().replace("_", "-"), _NAMED, "optimizer: a name", error=OptimizerError)
+        ]()
         if hasattr(optimizer, "seed"):
             optimizer = dataclasses.replace(optimizer, seed=seed)
     elif isinstance(optimizer, optim.LBFGS):
-        optimizer = SciPy("l-bfgs-b", optimizer.max_steps,
-                          {"maxcor": optimizer.history, "gtol": optimizer.gradient_tolerance,
-                           "ftol": optimizer.value_tolerance})
+        optimizer = SciPy(
+            "l-bfgs-b",
+            optimizer.max_steps,
+            {"maxcor": optimizer.history, "gtol": optimizer.gradient_tolerance, "ftol": optimizer.value_tolerance},
+        )
     elif not isinstance(optimizer, type) and hasattr(optimizer, "init") and hasattr(optimizer, "step"):
         optimizer = FirstOrder(optimizer)
     if isinstance(optimizer, type) or not hasattr(optimizer, "minimize") or not hasattr(optimizer, "max_steps"):

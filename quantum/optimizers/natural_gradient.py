@@ -59,12 +59,15 @@ class NaturalGradient:
         check.positive(self.learning_rate, "NaturalGradient: learning_rate", error=OptimizerError)
         check.positive(self.regularization, "NaturalGradient: regularization", error=OptimizerError)
 
-    def minimize(self, objective: Objective, theta: np.ndarray,
-                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(
+        self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]
+    ) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
         if objective.circuit is None:
-            raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the "
-                                 "metric is that of its state)")
+            raise OptimizerError(
+                "NaturalGradient: the function must have a circuit, as an Expectation does (the "
+                "metric is that of its state)"
+            )
         if not objective.circuit.is_unitary:
             raise OptimizerError(
                 "NaturalGradient: the circuit must consist of gates alone (the metric is that of a state vector)"

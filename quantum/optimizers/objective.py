@@ -38,8 +38,9 @@ class Objective:
         """The value at `theta`."""
         if (known := self._seen.get(theta.tobytes())) is None:
             self.evaluations += 1
-            value = self._journal(theta, lambda: np.array([self._number(self.function(theta.copy()), theta)]),
-                                  self._stream)
+            value = self._journal(
+                theta, lambda: np.array([self._number(self.function(theta.copy()), theta)]), self._stream
+            )
             known = (float(value[0]), None)
             self._remember(theta, known)
         return known[0]
@@ -80,8 +81,9 @@ class Objective:
         return float(value)
 
     def _gradient(self, gradient: Any, theta: np.ndarray) -> np.ndarray:
-        gradient = check.shape(np.asarray(gradient, np.float64), theta.shape, "minimize: the gradient",
-                               hint="the shape of theta")
+        gradient = check.shape(
+            np.asarray(gradient, np.float64), theta.shape, "minimize: the gradient", hint="the shape of theta"
+        )
         if not np.all(np.isfinite(gradient)):
             raise FloatingPointError(f"minimize: gradients must be finite, got {gradient} at theta = {theta}")
         return gradient

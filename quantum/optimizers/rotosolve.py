@@ -52,12 +52,15 @@ class Rotosolve:
     max_steps: int = 100
     tolerance: float = 1e-9
 
-    def minimize(self, objective: Objective, theta: np.ndarray,
-                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(
+        self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]
+    ) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
         if objective.circuit is None:
-            raise OptimizerError("Rotosolve: the function must have a circuit, as an Expectation does (its gates "
-                                 "decide whether the method is exact)")
+            raise OptimizerError(
+                "Rotosolve: the function must have a circuit, as an Expectation does (its gates "
+                "decide whether the method is exact)"
+            )
         frequencies = _frequencies(objective.circuit)
         before = objective(theta)
         for _ in range(self.max_steps):
@@ -88,24 +91,31 @@ def _frequencies(circuit: Circuit) -> list[float]:
     for i in circuit:
         for name in set(i.names):
             if i.gate.factors is None:
-                raise OptimizerError(f"Rotosolve: parameter {name!r} is in the gate {i.gate.name}, whose generator is "
-                                     f"not known (use Pauli rotations)")
+                raise OptimizerError(
+                    f"Rotosolve: parameter {name!r} is in the gate {i.gate.name}, whose generator is "
+                    f"not known (use Pauli rotations)"
+                )
             # how the angle of each factor depends on this parameter
             weights = [dict(p.terms).get(name, 0.0) if type(p) is Linear else 0.0 for p in i.params]
             for factor in i.gate.factors:
                 slope = sum(c * w for c, w in zip(factor.coefficients, weights, strict=True))
                 if not slope:
                     continue
-                two_valued = isinstance(factor.primitive,
-                                        Phase) or isinstance(factor.primitive, Rotation) and not i.controls
+                two_valued = (
+                    isinstance(factor.primitive, Phase) or isinstance(factor.primitive, Rotation) and not i.controls
+                )
                 if not two_valued:
-                    raise OptimizerError(f"Rotosolve: parameter {name!r} is in {'c' * len(i.controls)}{i.gate.name}, "
-                                         f"whose generator has more than two "
-                                         "eigenvalues (Pauli rotations without controls and phases are exact; use "
-                                         "another optimizer)")
+                    raise OptimizerError(
+                        f"Rotosolve: parameter {name!r} is in {'c' * len(i.controls)}{i.gate.name}, "
+                        f"whose generator has more than two "
+                        "eigenvalues (Pauli rotations without controls and phases are exact; use "
+                        "another optimizer)"
+                    )
                 if name in found:
-                    raise OptimizerError(f"Rotosolve: parameter {name!r} is in several gates, so the energy is "
-                                         f"not a sinusoid "
-                                         "(give each gate a parameter of its own, or use another optimizer)")
+                    raise OptimizerError(
+                        f"Rotosolve: parameter {name!r} is in several gates, so the energy is "
+                        f"not a sinusoid "
+                        "(give each gate a parameter of its own, or use another optimizer)"
+                    )
                 found[name] = abs(slope)
     return [found[name] for name in circuit.parameters]

@@ -19,8 +19,10 @@ __all__ = ["METHODS", "SciPy"]
 METHODS: dict[str, tuple[str, bool, str, dict[str, float]]] = {
     "bfgs": ("BFGS", True, "maxiter", {"gtol": 1e-6}),
     "l-bfgs-b": ("L-BFGS-B", True, "maxiter", {"gtol": 1e-6, "ftol": 1e-14, "maxcor": 20}),
-    "cg": ("CG", True, "maxiter", {"gtol": 1e-6}), "slsqp": ("SLSQP", True, "maxiter", {"ftol": 1e-12}),
-    "tnc": ("TNC", True, "maxfun", {"gtol": 1e-6}), "trust-constr": ("trust-constr", True, "maxiter", {"gtol": 1e-6}),
+    "cg": ("CG", True, "maxiter", {"gtol": 1e-6}),
+    "slsqp": ("SLSQP", True, "maxiter", {"ftol": 1e-12}),
+    "tnc": ("TNC", True, "maxfun", {"gtol": 1e-6}),
+    "trust-constr": ("trust-constr", True, "maxiter", {"gtol": 1e-6}),
     "cobyla": ("COBYLA", False, "maxiter", {"rhobeg": 0.5, "tol": 1e-6}),
     "cobyqa": ("COBYQA", False, "maxiter", {"initial_tr_radius": 0.5, "final_tr_radius": 1e-6}),
     "nelder-mead": ("Nelder-Mead", False, "maxiter", {"xatol": 1e-6, "fatol": 1e-10, "adaptive": True}),
@@ -65,8 +67,9 @@ class SciPy:
         """True if the method uses values only."""
         return not METHODS[self.method.lower()][1]
 
-    def minimize(self, objective: Objective, theta: np.ndarray,
-                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(
+        self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]
+    ) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
         from scipy import optimize
 
@@ -76,9 +79,14 @@ class SciPy:
         def after_step(theta: np.ndarray, *_: Any) -> None:
             report(theta, objective(np.asarray(theta, np.float64)))
 
-        r = optimize.minimize(objective.value_and_grad if with_gradient else objective, theta,
-                              jac=with_gradient or None, method=name,
-                              options=options, callback=after_step)
+        r = optimize.minimize(
+            objective.value_and_grad if with_gradient else objective,
+            theta,
+            jac=with_gradient or None,
+            method=name,
+            options=options,
+            callback=after_step,
+        )
         converged, message = bool(r.success), str(r.message)
         # its line search met rounding at a stationary point
         if name == "BFGS" and r.status == 2 and np.max(np.abs(r.jac)) < 1e-4:

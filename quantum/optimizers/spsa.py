@@ -66,12 +66,14 @@ class SPSA:
         if self.learning_rate is not None:
             check.positive(self.learning_rate, "SPSA: learning_rate", error=OptimizerError)
 
-    def minimize(self, objective: Objective, theta: np.ndarray,
-                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(
+        self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]
+    ) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`. The reported value is the mean of a step's two."""
         offset = 0.1 * self.max_steps
-        signs = np.where(random.bernoulli(random.key(self.seed), 0.5, (self.calibration + self.max_steps, theta.size)),
-                         1.0, -1.0)
+        signs = np.where(
+            random.bernoulli(random.key(self.seed), 0.5, (self.calibration + self.max_steps, theta.size)), 1.0, -1.0
+        )
         a = self.learning_rate
         if a is None:
             slopes = [self._slope(objective, theta, d, self.perturbation)[0] for d in signs[: self.calibration]]

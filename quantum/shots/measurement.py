@@ -16,6 +16,7 @@ from .sampling import Estimate, check_seed, check_shots, measured
 
 __all__ = ["estimate", "exact", "groups", "to_z_basis"]
 
+
 def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
     """Return the expectation value of a Hermitian sum from `shots` measurements of each group of strings that agree
     qubit by qubit. Groups are measured independently, so that their errors add in squares.
@@ -56,8 +57,9 @@ def to_z_basis(vector: np.ndarray, letters: dict[int, str], first: int = 0, conj
     A density matrix (N * N,) has its columns in the low bits, which take the conjugate.
     """
     bits = np.array([first + q for q, p in letters.items() if p in "XY"], np.int64)
-    phases = np.array([1.0 if p == "X" else 1j if conjugate else -1j for p in letters.values() if p in "XY"],
-                      vector.dtype)
+    phases = np.array(
+        [1.0 if p == "X" else 1j if conjugate else -1j for p in letters.values() if p in "XY"], vector.dtype
+    )
     out = vector.copy()
     _rotate(out, bits, phases * vector.dtype.type(np.sqrt(0.5)), out.dtype.type(np.sqrt(0.5)))
     return out
@@ -79,8 +81,14 @@ def exact(psi: np.ndarray, h: Any) -> float:
     With P = i**|x&z| X^x Z^z it is the sum over j of i**|x&z| (-1)**|j&z| conj(psi[j ^ x]) psi[j].
     """
     x, z = h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64)
-    return _exact(psi, x, z, np.bitwise_count(x & z).astype(np.int64) & 3, h.coefficients.real.copy(),
-                  np.empty(min(psi.size, 4096), np.complex128))
+    return _exact(
+        psi,
+        x,
+        z,
+        np.bitwise_count(x & z).astype(np.int64) & 3,
+        h.coefficients.real.copy(),
+        np.empty(min(psi.size, 4096), np.complex128),
+    )
 
 
 @kernel(nogil=True)

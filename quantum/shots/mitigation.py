@@ -61,16 +61,19 @@ def fold(circuit: Any, scale: float) -> Any:
         if i.gate is BARRIER:
             continue
         if not i.is_unitary:
-            raise CircuitError(f"fold: only gates without a condition can be undone, got {i.gate.name} on qubits "
-                               f"{list(i.qubits)} (add noise after folding)")
+            raise CircuitError(
+                f"fold: only gates without a condition can be undone, got {i.gate.name} on qubits "
+                f"{list(i.qubits)} (add noise after folding)"
+            )
         kinds.setdefault((i.gate, len(i.controls)), []).append(place)
     # kinds on many qubits, whose noise is mostly the largest, come first: rounding affects them least
     widest = sorted(kinds, key=lambda kind: -kind[0].num_qubits - kind[1])
     order = [place for kind in widest for place in kinds[kind]]
     n, folds = len(order), round((scale - 1) / 2 * len(order))
     # evenly over the gates in this order: the number of folds before each gate is its share, rounded
-    times = {place: ((2 * folds * (k + 1) + n) // (2 * n) - (2 * folds * k + n) // (2 * n))
-             for k, place in enumerate(order)}
+    times = {
+        place: ((2 * folds * (k + 1) + n) // (2 * n) - (2 * folds * k + n) // (2 * n)) for k, place in enumerate(order)
+    }
     new: list[Any] = []
     for place, i in enumerate(body):
         new += [i, *[inverse(i), i] * times.get(place, 0)]
@@ -137,13 +140,22 @@ def exponential(scales: Sequence[float], values: Sequence[float], asymptote: flo
     slope, start = np.polyfit(x, np.log(distance), 1)
     first = [sign * np.exp(start), -slope, guess]
     free = 2 if asymptote is not None else 3
-    found = least_squares(lambda p: (p[2] if free == 3 else guess) + p[0] * np.exp(-p[1] * x) - y, first[:free],
-                          xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    found = least_squares(
+        lambda p: (p[2] if free == 3 else guess) + p[0] * np.exp(-p[1] * x) - y,
+        first[:free],
+        xtol=1e-15,
+        ftol=1e-15,
+        gtol=1e-15,
+    )
     return float(found.x[0] + (found.x[2] if free == 3 else guess))
 
 
-def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[float] = (1, 3, 5),
-               extrapolate: Callable[[Sequence[float], Sequence[float]], float] = richardson) -> float:
+def zero_noise(
+    circuit: Any,
+    evaluate: Callable[[Any], Any],
+    scales: Sequence[float] = (1, 3, 5),
+    extrapolate: Callable[[Sequence[float], Sequence[float]], float] = richardson,
+) -> float:
     """Extrapolate `evaluate` to zero noise, from its values at stronger noise.
 
     A circuit of few gates reaches a scale only roughly (see `fold`): values are extrapolated with the scales reached,
@@ -183,8 +195,10 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
     gates = _gates(circuit)
     folded = {_gates(c): c for scale in scales for c in [fold(circuit, scale)]}
     if len(folded) < min(len(scales), 2):
-        raise CircuitError(f"zero_noise: scales must reach different numbers of gates, got {list(scales)} for {gates} "
-                           f"gates (take larger ones)")
+        raise CircuitError(
+            f"zero_noise: scales must reach different numbers of gates, got {list(scales)} for {gates} "
+            f"gates (take larger ones)"
+        )
     return extrapolate([number / gates for number in folded], [float(evaluate(c)) for c in folded.values()])
 
 
@@ -201,8 +215,10 @@ def _points(scales: Sequence[float], values: Sequence[float], least: int) -> tup
         or len(set(x.tolist())) != len(x)
         or not np.isfinite(y).all()
     ):
-        raise SimulatorError(f"extrapolation: at least {least} different scales with a finite value each are needed, "
-                             f"got scales {scales}, values {values}")
+        raise SimulatorError(
+            f"extrapolation: at least {least} different scales with a finite value each are needed, "
+            f"got scales {scales}, values {values}"
+        )
     return x, y
 
 
@@ -233,8 +249,9 @@ class Readout:
     """
 
     def __init__(self, matrices: Sequence[Any] | np.ndarray):
-        self.matrices = check.shape(np.array(matrices, float), ("bits", 2, 2), "Readout: matrices",
-                                    error=SimulatorError)
+        self.matrices = check.shape(
+            np.array(matrices, float), ("bits", 2, 2), "Readout: matrices", error=SimulatorError
+        )
         if (self.matrices < -1e-12).any() or np.abs(self.matrices.sum(1) - 1).max() > 1e-9:
             raise SimulatorError("Readout: columns of assignment matrices must be probabilities that sum to 1")
         if np.abs(np.linalg.det(self.matrices)).min() < 1e-6:
@@ -308,8 +325,13 @@ class Readout:
         return float(np.prod(values[np.arange(len(qubits)), bits], axis=1).mean())
 
     def _checked(self, probabilities: np.ndarray) -> np.ndarray:
-        return check.shape(np.asarray(probabilities, float), (1 << len(self.matrices),), "Readout: probabilities",
-                           error=SimulatorError, hint=f"of {len(self.matrices)} bits")
+        return check.shape(
+            np.asarray(probabilities, float),
+            (1 << len(self.matrices),),
+            "Readout: probabilities",
+            error=SimulatorError,
+            hint=f"of {len(self.matrices)} bits",
+        )
 
 
 def _each(matrices: np.ndarray, p: np.ndarray) -> np.ndarray:

@@ -144,8 +144,10 @@ class Samples:
         group = []
         for text, c in check_observable(observable, self.num_bits, "Samples.expectation"):
             if bad := [s for s in text.split() if s[0] != "Z"]:
-                raise OperatorError(f"Samples.expectation: samples give products of Z only, got {bad[0]} in {text!r} "
-                                    f"(use Result.expectation)")
+                raise OperatorError(
+                    f"Samples.expectation: samples give products of Z only, got {bad[0]} in {text!r} "
+                    f"(use Result.expectation)"
+                )
             group.append(([int(s[1:]) for s in text.split()], c.real))
         return measured(self, group)
 
@@ -228,9 +230,12 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
     weights = np.ascontiguousarray(weights)
     step = 2 if np.iscomplexobj(weights) else 1
     values, blocks = weights.view(weights.real.dtype), weights.size // 8
-    sums, threshold, alias, waiting = np.empty(blocks), np.empty(blocks), np.empty(
-        blocks, np.int32
-    ), np.empty(blocks, np.int32)
+    sums, threshold, alias, waiting = (
+        np.empty(blocks),
+        np.empty(blocks),
+        np.empty(blocks, np.int32),
+        np.empty(blocks, np.int32),
+    )
     total = _tables(values, step, sums, threshold, alias, waiting)
     if not abs(total - 1.0) < TOLERANCE[values.dtype.char]:
         raise StateError(f"sample: probabilities must be at least 0 and sum to 1, got a sum of {total:.6g}")

@@ -102,8 +102,9 @@ class Result(ABC):
     def _diagonal(self) -> np.ndarray:
         return states.diagonal(self._state)
 
-    def sample(self, shots: int | None = None, seed: int | None = None,
-               qubits: int | Sequence[int] | None = None) -> Samples:
+    def sample(
+        self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None
+    ) -> Samples:
         """Draw what a device would return: classical bits if the circuit writes any, else all qubits, or `qubits`.
 
         Parameters
@@ -235,8 +236,10 @@ class DensityMatrixResult(Result):
 
     def statevector(self) -> np.ndarray:
         """Raise SimulatorError: a mixed state has no state vector."""
-        raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or "
-                             "simulator='statevector')")
+        raise SimulatorError(
+            "statevector: a density matrix has no state vector, got one (use density_matrix(), or "
+            "simulator='statevector')"
+        )
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         rho = self._matrix
@@ -275,13 +278,17 @@ class CountsResult:
     def sample(self, shots: int | None = None) -> Samples:
         """Return the classical bits of every shot of `run`; raise SimulatorError for another number of shots."""
         if shots is not None and shots != self.shots:
-            raise SimulatorError(f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} "
-                                 f"(run the circuit again)")
+            raise SimulatorError(
+                f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} "
+                f"(run the circuit again)"
+            )
         return self.samples
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
-        raise SimulatorError(f"{name}: the circuit measures or has noise, so that every shot ends in its own state "
-                             f"(counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their "
-                             f"products)")
+        raise SimulatorError(
+            f"{name}: the circuit measures or has noise, so that every shot ends in its own state "
+            f"(counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their "
+            f"products)"
+        )

@@ -15,9 +15,17 @@ from .registry import find
 __all__ = ["run"]
 
 
-def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str = "statevector",
-        dtype: Any = np.complex128,
-        initial: Any = None, shots: int | None = None, seed: int = 0) -> Any:
+def run(
+    circuit: Circuit,
+    theta: Any = None,
+    data: Any = None,
+    *,
+    simulator: str = "statevector",
+    dtype: Any = np.complex128,
+    initial: Any = None,
+    shots: int | None = None,
+    seed: int = 0,
+) -> Any:
     """Run a circuit.
 
     Parameters

@@ -53,8 +53,9 @@ def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
                 f"gate {gate.name}: {factor} does not fit on its qubits or the gate's {gate.num_params} parameters"
             )
     d = 1 << gate.num_qubits
-    matrix = check.shape(gate.matrix(*params), (d, d), f"gate {gate.name}: the matrix of {gate.num_qubits} qubits",
-                         error=GateError)
+    matrix = check.shape(
+        gate.matrix(*params), (d, d), f"gate {gate.name}: the matrix of {gate.num_qubits} qubits", error=GateError
+    )
     _equal(gate, "U†U and 1", matrix.conj().T @ matrix, np.eye(d), atol)
     _factors(gate, params, matrix, atol)
     _inverse(gate, params, matrix, atol)
@@ -98,8 +99,13 @@ def _derivative(gate: Gate, params: list[float]) -> None:
     for k in range(gate.num_params):
         at = [gate.matrix(*[p + s * h * (j == k) for j, p in enumerate(params)]) for s in (-2, -1, 1, 2)]
         numeric = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h)
-        _equal(gate, f"the derivative with respect to parameter {k} and differences", derivative[k], numeric,
-               1e-8 * (1 + np.abs(derivative[k]).max()))
+        _equal(
+            gate,
+            f"the derivative with respect to parameter {k} and differences",
+            derivative[k],
+            numeric,
+            1e-8 * (1 + np.abs(derivative[k]).max()),
+        )
 
 
 def _controlled(gate: Gate, params: list[float], matrix: np.ndarray, atol: float) -> None:

@@ -47,8 +47,11 @@ def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
     """
     rng = np.random.default_rng(seed)
     # angles are multiples of pi/2, which Clifford simulators take too
-    known = [(g, tuple((rng.integers(1, 4, g.num_params) * np.pi / 2).tolist()))
-             for g in map(gates.find, gates.names()) if g.num_qubits <= 3]
+    known = [
+        (g, tuple((rng.integers(1, 4, g.num_params) * np.pi / 2).tolist()))
+        for g in map(gates.find, gates.names())
+        if g.num_qubits <= 3
+    ]
     taken = [each for each in known if _takes(name, *each, rng, atol)]
     if not taken:
         raise SimulatorError(f"check_simulator: {name} supports no gate")
@@ -122,10 +125,15 @@ def _sampling(name: str, seed: int) -> None:
     p = result.probabilities()
     counts = np.bincount(result.sample().indices, minlength=8)
     likely = p > 1e-12
-    if counts.sum() != _SHOTS or counts[~likely].any() or (np.abs(counts - _SHOTS * p) > 6
-                                                           * np.sqrt(_SHOTS * p * (1 - p)) + 1e-6).any():
-        raise SimulatorError(f"check_simulator: {name}: {_SHOTS} samples {counts.tolist()} do not have the "
-                             f"probabilities {p.round(6).tolist()}")
+    if (
+        counts.sum() != _SHOTS
+        or counts[~likely].any()
+        or (np.abs(counts - _SHOTS * p) > 6 * np.sqrt(_SHOTS * p * (1 - p)) + 1e-6).any()
+    ):
+        raise SimulatorError(
+            f"check_simulator: {name}: {_SHOTS} samples {counts.tolist()} do not have the "
+            f"probabilities {p.round(6).tolist()}"
+        )
     again = run(circuit, simulator=name, shots=_SHOTS, seed=seed).sample().indices
     if not np.array_equal(again, result.sample().indices):
         raise SimulatorError(f"check_simulator: {name}: the same seed gave other samples")

@@ -18,8 +18,13 @@ from .python_game import PythonGame
 __all__ = ["GymnasiumGame", "from_gymnasium"]
 
 
-def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], Any] = clone, horizon: int | None = None,
-                   samples: int | None = None) -> GymnasiumGame:
+def from_gymnasium(
+    env_fn: Callable[[], Any] | str,
+    *,
+    clone: Callable[[Any], Any] = clone,
+    horizon: int | None = None,
+    samples: int | None = None,
+) -> GymnasiumGame:
     """A Gymnasium environment with discrete actions, played and searched like a game of one player.
 
     The return at the end (terminated, truncated, or after `horizon` steps) is the sum of the rewards. An
@@ -58,9 +63,13 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
     array([1.])
     """
     gymnasium = optional.need("gymnasium", "from_gymnasium", "rl")
-    env = check.kind(gymnasium.make(env_fn) if isinstance(env_fn, str) else env_fn() if callable(env_fn) else env_fn,
-                     gymnasium.Env, "from_gymnasium: env_fn", "the name of an environment or a function that makes one",
-                     error=GameError)
+    env = check.kind(
+        gymnasium.make(env_fn) if isinstance(env_fn, str) else env_fn() if callable(env_fn) else env_fn,
+        gymnasium.Env,
+        "from_gymnasium: env_fn",
+        "the name of an environment or a function that makes one",
+        error=GameError,
+    )
     for name, value in (("horizon", horizon), ("samples", samples)):
         if value is not None:
             check.integer(value, f"from_gymnasium: {name}", 1, error=GameError)
@@ -126,8 +135,10 @@ class GymnasiumGame(PythonGame):
             before = env.unwrapped.np_random.bit_generator.state
             self._step(position, action)
             if env.unwrapped.np_random.bit_generator.state != before:
-                raise GameError(f"{self.name}: a step draws random numbers (give samples: how many cases a search "
-                                f"shall tell apart, 1 if the numbers change nothing)")
+                raise GameError(
+                    f"{self.name}: a step draws random numbers (give samples: how many cases a search "
+                    f"shall tell apart, 1 if the numbers change nothing)"
+                )
 
     def _step(self, position, action):
         env = position.env

@@ -51,17 +51,23 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
                 f"from_openspiel: OpenSpiel cannot load {game!r} with parameters {parameters}: {error}"
             ) from error
     elif parameters or not isinstance(game, pyspiel.Game):
-        raise GameError(f"from_openspiel: game must be a name (with parameters) or a pyspiel.Game (without), got "
-                        f"{game!r} and {parameters}")
+        raise GameError(
+            f"from_openspiel: game must be a name (with parameters) or a pyspiel.Game (without), got "
+            f"{game!r} and {parameters}"
+        )
     kind = game.get_type()
     if kind.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         game = pyspiel.convert_to_turn_based(game)
     elif kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise GameError(f"from_openspiel: {game} has dynamics {kind.dynamics}, and only sequential and simultaneous "
-                        f"games can be searched")
+        raise GameError(
+            f"from_openspiel: {game} has dynamics {kind.dynamics}, and only sequential and simultaneous "
+            f"games can be searched"
+        )
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        raise GameError(f"from_openspiel: {game} draws its chance events without telling their probabilities (load it "
-                        f"with explicit chance, where it has that)")
+        raise GameError(
+            f"from_openspiel: {game} draws its chance events without telling their probabilities (load it "
+            f"with explicit chance, where it has that)"
+        )
     return OpenSpielGame(game)
 
 
@@ -79,8 +85,10 @@ class OpenSpielGame(PythonGame):
         # chance may decide more often than `max_chance_nodes_in_history` says
         self.max_length = 2**31 - 1 if self.num_outcomes else game.max_game_length()
         self._tensor, self.observation_shape = "", (0,)
-        for provided, name in ((kind.provides_observation_tensor, "observation_tensor"),
-                               (kind.provides_information_state_tensor, "information_state_tensor")):
+        for provided, name in (
+            (kind.provides_observation_tensor, "observation_tensor"),
+            (kind.provides_information_state_tensor, "information_state_tensor"),
+        ):
             if provided and not self._tensor:
                 with contextlib.suppress(RuntimeError):  # some games promise a tensor and have none
                     self.observation_shape, self._tensor = tuple(getattr(game, f"{name}_shape")()), name

@@ -45,8 +45,13 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
     """
     pettingzoo = optional.need("pettingzoo", "from_pettingzoo", "rl")
     check.kind(env_fn, Callable, "from_pettingzoo: env_fn", "a function that makes an environment", error=GameError)
-    env = check.kind(env_fn(), pettingzoo.AECEnv, "from_pettingzoo: what env_fn makes", error=GameError,
-                     hint="pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv")
+    env = check.kind(
+        env_fn(),
+        pettingzoo.AECEnv,
+        "from_pettingzoo: what env_fn makes",
+        error=GameError,
+        hint="pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv",
+    )
     return PettingZooGame(env, clone)
 
 
@@ -78,8 +83,10 @@ class PettingZooGame(PythonGame):
         self._flatten = [None if isinstance(s, Box) else functools.partial(utils.flatten, s) for s in own]
         shapes = {s.shape if isinstance(s, Box) else (utils.flatdim(s),) for s in own}
         if len(shapes) > 1:
-            raise GameError(f"from_pettingzoo: {self.name} must show all agents observations of one shape, got "
-                            f"{', '.join(map(str, sorted(shapes)))}")
+            raise GameError(
+                f"from_pettingzoo: {self.name} must show all agents observations of one shape, got "
+                f"{', '.join(map(str, sorted(shapes)))}"
+            )
         self.observation_shape = shapes.pop()
         self.max_length = 2**31 - 1  # it is not known
 
@@ -138,6 +145,8 @@ class PettingZooGame(PythonGame):
     def draw(self, position: _Position) -> str:
         """Return the environment's text rendering, if it was made with render_mode "ansi"."""
         env = position.env
-        return str(env.render()) if getattr(
-            env, "render_mode", None
-        ) == "ansi" else f"{self.name}, {env.agent_selection} after {position.length} moves"
+        return (
+            str(env.render())
+            if getattr(env, "render_mode", None) == "ansi"
+            else f"{self.name}, {env.agent_selection} after {position.length} moves"
+        )

@@ -119,15 +119,21 @@ class AlphaZero(Agent):
         given = {k: v for k, v in locals().items() if k not in ("self", "game", "__class__")}
         if callable(symmetries) or not all(callable(f) for f in symmetries):
             raise ValueError(f"AlphaZero: symmetries must be a sequence of functions, got {symmetries!r:.80}")
-        super().__init__(game, {**given, "policy": PUCT(dirichlet=(0.5, 0.25)) if policy is None else policy,
-                                "symmetries": tuple(symmetries)})
+        super().__init__(
+            game,
+            {
+                **given,
+                "policy": PUCT(dirichlet=(0.5, 0.25)) if policy is None else policy,
+                "symmetries": tuple(symmetries),
+            },
+        )
         s = self.settings
-        self.check_settings(integers=["num_games", "moves", "simulations", "buffer_size", "learning_starts",
-                                      "batch_size", "updates"],
-                            positive=["learning_rate",
-                                      "max_grad_norm"], not_negative=["temperature_moves", "weight_decay",
-                                                                      "value_weight"],
-                            fractions=["value_mix"])
+        self.check_settings(
+            integers=["num_games", "moves", "simulations", "buffer_size", "learning_starts", "batch_size", "updates"],
+            positive=["learning_rate", "max_grad_norm"],
+            not_negative=["temperature_moves", "weight_decay", "value_weight"],
+            fractions=["value_mix"],
+        )
         check.integer(seed, "AlphaZero: seed", 0, 2**63 - 1)
         if s.learning_starts > s.buffer_size:
             raise ValueError(
@@ -136,9 +142,11 @@ class AlphaZero(Agent):
         check.kind(s.policy, (Gumbel, PUCT), "AlphaZero: policy", "Gumbel(...) or PUCT(...)", error=ValueError)
         have, kept = _memory(), s.buffer_size + s.num_games * game.max_length
         if kept * position_bytes(game) > have:
-            raise ValueError(f"AlphaZero: buffer_size and num_games must fit into memory, got {s.buffer_size} "
-                             f"positions and {s.num_games} games of up to {game.max_length} moves, "
-                             f"{kept * position_bytes(game) / 2**30:.1f} of {have / 2**30:.1f} GiB")
+            raise ValueError(
+                f"AlphaZero: buffer_size and num_games must fit into memory, got {s.buffer_size} "
+                f"positions and {s.num_games} games of up to {game.max_length} moves, "
+                f"{kept * position_bytes(game) / 2**30:.1f} of {have / 2**30:.1f} GiB"
+            )
         leaves, self._structure = core.tree.flatten(_network(random.key(seed), game, net))
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every search
         self.moments = optim.Adam().init(self.weights)
@@ -149,10 +157,11 @@ class AlphaZero(Agent):
         self._buffer = PositionBuffer(game, s.buffer_size)
         self._games: dict[str, Any] | None = None  # as actors left them
         self.ports = {
-            "positions": Port(np.uint8, "positions",
-                              game.dtype.itemsize), "policies": Port(np.float32, "positions", game.num_actions),
-            "values": Port(np.float32,
-                           "positions"), "lengths": Port(np.int64, "games"), "outcomes": Port(np.float64, "games"),
+            "positions": Port(np.uint8, "positions", game.dtype.itemsize),
+            "policies": Port(np.float32, "positions", game.num_actions),
+            "values": Port(np.float32, "positions"),
+            "lengths": Port(np.int64, "games"),
+            "outcomes": Port(np.float64, "games"),
         }
         self._update = core.jit(self._updated)
 
@@ -212,13 +221,17 @@ class AlphaZero(Agent):
         if self._games is None:
             return [None] * actors
         parts = {name: np.split(a, actors) for name, a in self._games.items() if name != "collections"}
-        return [{"collections": self._games["collections"],
-                 **{name: p[k] for name, p in parts.items()}} for k in range(actors)]
+        return [
+            {"collections": self._games["collections"], **{name: p[k] for name, p in parts.items()}}
+            for k in range(actors)
+        ]
 
     def gather(self, states: Sequence[dict[str, Any]]) -> None:
         """Keep the running games of all actors."""
-        self._games = {name: np.concatenate([s[name] for s in states]) if np.ndim(a) else max(s[name] for s in states)
-                       for name, a in states[0].items()}
+        self._games = {
+            name: np.concatenate([s[name] for s in states]) if np.ndim(a) else max(s[name] for s in states)
+            for name, a in states[0].items()
+        }
 
     def _batches(self):
         """Minibatches of this iteration's updates, [updates, batch_size, ...]."""
@@ -273,12 +286,21 @@ class AlphaZero(Agent):
         **options
             Options of `MCTS`. The policy defaults to PUCT without noise.
         """
-        return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights),
-                                               **options})
+        return MCTS(
+            self.game,
+            simulations,
+            **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights), **options},
+        )
 
     def evaluate(  # type: ignore[override]
-        self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 0,
-        report: Reports = None, progress: bool | None = None
+        self,
+        games: int = 100,
+        opponent: Any = None,
+        *,
+        simulations: int = 200,
+        seed: int = 0,
+        report: Reports = None,
+        progress: bool | None = None,
     ) -> MatchResult:
         """Play a match of the search with the network against another player, without affecting the training.
 
@@ -295,8 +317,14 @@ class AlphaZero(Agent):
             See `play_match`.
         """
         opponent = MCTS(self.game, 1000) if opponent is None else opponent
-        return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games,
-                          seed=seed + 1, report=report, progress=progress)
+        return play_match(
+            self.game,
+            {"AlphaZero": self.search(simulations), "opponent": opponent},
+            games,
+            seed=seed + 1,
+            report=report,
+            progress=progress,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike, game: Game, known: Sequence[Any] = ()) -> Self:  # type: ignore[override]
@@ -334,12 +362,17 @@ def _network(key, game, net):
     """A fresh network, or the user's, which must fit the game."""
     shape, actions = tuple(game.observation_shape), game.num_actions
     if net is None:
-        return PolicyValue.residual(key, shape,
-                                    actions) if len(shape) == 3 else PolicyValue.perceptron(key, shape, actions)
+        return (
+            PolicyValue.residual(key, shape, actions)
+            if len(shape) == 3
+            else PolicyValue.perceptron(key, shape, actions)
+        )
     check.kind(net, Callable, "AlphaZero: net", "a network (observations) -> (logits, values)", error=GameError)
     if isinstance(net, type) or not all(isinstance(x, np.ndarray) for x in core.tree.leaves(net)):
-        raise GameError(f"AlphaZero: net must be a tree of arrays that can be called, such as rl.PolicyValue or a "
-                        f"dataclass of core.nn's layers, got {net!r:.80}")
+        raise GameError(
+            f"AlphaZero: net must be a tree of arrays that can be called, such as rl.PolicyValue or a "
+            f"dataclass of core.nn's layers, got {net!r:.80}"
+        )
     try:
         out = net(np.zeros((2, *shape), np.float32))
     except Exception as error:  # whatever a network raises
@@ -348,8 +381,10 @@ def _network(key, game, net):
         ) from error
     got = tuple(np.shape(x) for x in out) if isinstance(out, tuple) else type(out).__name__
     if got != ((2, actions), (2,)):
-        raise GameError(f"AlphaZero: net must give logits {(2, actions)} and values (2,) for two observations {shape} "
-                        f"of {game.name}, got {got}")
+        raise GameError(
+            f"AlphaZero: net must give logits {(2, actions)} and values (2,) for two observations {shape} "
+            f"of {game.name}, got {got}"
+        )
     return net
 
 

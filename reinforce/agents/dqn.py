@@ -94,8 +94,16 @@ class DQN(Agent):
     (10,)
     """
 
-    kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "_buffer.state",
-            "_rollout.position")
+    kept = (
+        "network",
+        "target_network",
+        "moments",
+        "iteration",
+        "updates",
+        "loss",
+        "_buffer.state",
+        "_rollout.position",
+    )
 
     def __init__(
         self,
@@ -136,9 +144,11 @@ class DQN(Agent):
         options: dict[str, Any] = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}
         spaces = self.env.observation_space, action
         self._num_actions = action.n
-        self._buffer: ReplayBuffer = PrioritizedReplayBuffer(
-            buffer_size, *spaces, alpha=alpha, **options
-        ) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
+        self._buffer: ReplayBuffer = (
+            PrioritizedReplayBuffer(buffer_size, *spaces, alpha=alpha, **options)
+            if prioritized
+            else ReplayBuffer(buffer_size, *spaces, **options)
+        )
         self._rollout = Rollout(self.env, act, train_every // num_envs)
         # its targets would value actions that are forbidden
         if getattr(self.env, "has_masks", False) or self._rollout.masks is not None:
@@ -149,10 +159,12 @@ class DQN(Agent):
         self._update = core.jit(self._updated)
 
     def _check_settings(self, s):
-        self.check_settings(integers=["buffer_size", "batch_size", "target_every", "train_every", "n_step"],
-                            positive=["learning_rate"],
-                            not_negative=["learning_starts"], fractions=["discount", "tau", "exploration", "alpha",
-                                                                         "beta"])
+        self.check_settings(
+            integers=["buffer_size", "batch_size", "target_every", "train_every", "n_step"],
+            positive=["learning_rate"],
+            not_negative=["learning_starts"],
+            fractions=["discount", "tau", "exploration", "alpha", "beta"],
+        )
         if np.shape(s.epsilon) != (2,) or not all(0 <= e <= 1 for e in s.epsilon):
             raise ValueError(
                 f"DQN: epsilon must be two numbers between 0 and 1, the initial and the final one, got {s.epsilon!r}"
@@ -161,8 +173,10 @@ class DQN(Agent):
         if s.train_every % s.num_envs:
             raise ValueError(f"DQN: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every):
-            raise ValueError(f"DQN: buffer_size must hold batch_size = {s.batch_size} and train_every = "
-                             f"{s.train_every} transitions, got {s.buffer_size}")
+            raise ValueError(
+                f"DQN: buffer_size must hold batch_size = {s.batch_size} and train_every = "
+                f"{s.train_every} transitions, got {s.buffer_size}"
+            )
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -270,8 +284,12 @@ def _network(key, env, s):
     network, sizes = s.network, [math.prod(observation.shape), *s.hidden]
     if network is None and s.dueling:
         body, value, advantages = random.split(key, 3)
-        network = Dueling(perceptron(body, sizes, s.activation), perceptron(value, [sizes[-1], 1]),
-                           perceptron(advantages, [sizes[-1], actions]), s.activation)
+        network = Dueling(
+            perceptron(body, sizes, s.activation),
+            perceptron(value, [sizes[-1], 1]),
+            perceptron(advantages, [sizes[-1], actions]),
+            s.activation,
+        )
     elif network is None:
         network = perceptron(key, [*sizes, actions], s.activation)
     if s.network is None and len(observation.shape) != 1:

@@ -131,8 +131,14 @@ class GumbelMuZero(Agent):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         if isinstance(env, Game):
             raise EnvError(f"GumbelMuZero: env must be an environment, got the game {env!r} (AlphaZero learns games)")
-        super().__init__(env, {**given, "search": Gumbel() if search is None else search,
-                               "support": Support() if support is None else support})
+        super().__init__(
+            env,
+            {
+                **given,
+                "search": Gumbel() if search is None else search,
+                "support": Support() if support is None else support,
+            },
+        )
         s = self.settings
         self._check(s)
         actions: int = self.env.action_space.n  # type: ignore[union-attr]  # `_check` has looked
@@ -141,24 +147,43 @@ class GumbelMuZero(Agent):
         self.iteration = self.updates = 0
         self._player = MuZeroActor(self.env, s, self.network)
         kinds = {"policies": ((actions,), np.float32)}
-        self._buffer = TrajectoryBuffer(s.buffer_size, self.env.observation_space, self.env.action_space,
-                                        num_envs=s.num_envs, extras=kinds, seed=seed)
+        self._buffer = TrajectoryBuffer(
+            s.buffer_size,
+            self.env.observation_space,
+            self.env.action_space,
+            num_envs=s.num_envs,
+            extras=kinds,
+            seed=seed,
+        )
         self._update = core.jit(self._updated)
 
     def _check(self, s):
-        self.check_settings(integers=["num_steps", "simulations", "unroll_steps", "td_steps", "batch_size", "updates",
-                                      "buffer_size", "embedding"],
-                            positive=["learning_rate",
-                                      "max_grad_norm"], not_negative=["value_weight",
-                                                                      "learning_starts"], fractions=["discount"])
-        check.kind(s.search, (Gumbel, MuZeroPUCT), "GumbelMuZero: search", "Gumbel(...) or MuZeroPUCT(...)",
-                   error=ValueError)
+        self.check_settings(
+            integers=[
+                "num_steps",
+                "simulations",
+                "unroll_steps",
+                "td_steps",
+                "batch_size",
+                "updates",
+                "buffer_size",
+                "embedding",
+            ],
+            positive=["learning_rate", "max_grad_norm"],
+            not_negative=["value_weight", "learning_starts"],
+            fractions=["discount"],
+        )
+        check.kind(
+            s.search, (Gumbel, MuZeroPUCT), "GumbelMuZero: search", "Gumbel(...) or MuZeroPUCT(...)", error=ValueError
+        )
         check.kind(s.support, Support, "GumbelMuZero: support", "Support(low, high, bins)", error=ValueError)
         self.check_layers()
         if s.buffer_size < max(s.num_envs * (length(s) + s.num_steps), s.batch_size):
-            raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = "
-                             f"{s.num_envs * (length(s) + s.num_steps)} steps, "
-                             f"and batch_size = {s.batch_size}, got {s.buffer_size}")
+            raise ValueError(
+                f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = "
+                f"{s.num_envs * (length(s) + s.num_steps)} steps, "
+                f"and batch_size = {s.batch_size}, got {s.buffer_size}"
+            )
         if not hasattr(self.env.action_space, "n"):
             raise EnvError(
                 f"GumbelMuZero: actions must be Discrete, got {self.env.action_space} (PPO and SAC take others)"
@@ -186,8 +211,9 @@ class GumbelMuZero(Agent):
 
     def _learn(self):
         s = self.settings
-        rate = s.learning_rate * (1 - 0.9 * (self.steps - self.start) / max(self.target - self.start, 1) if s.anneal
-                                  else 1)
+        rate = s.learning_rate * (
+            1 - 0.9 * (self.steps - self.start) / max(self.target - self.start, 1) if s.anneal else 1
+        )
         drawn = [self._buffer.sample(s.batch_size, length(s)) for _ in range(s.updates)]
         segments = core.tree.map(lambda *xs: np.stack(xs), *drawn)
         network, moments, numbers = self._update(self.network, self.moments, segments, np.float32(rate))
@@ -215,8 +241,12 @@ class GumbelMuZero(Agent):
     def policy(self) -> Policy:
         """The policy of the networks alone, without search; see `Agent`."""
         n = self.network
-        return Policy(Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions)),
-                      self.env.observation_space.shape, None, n.num_actions)
+        return Policy(
+            Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions)),
+            self.env.observation_space.shape,
+            None,
+            n.num_actions,
+        )
 
     def planner(self, simulations: int | None = None, *, deterministic: bool = True, seed: int = 0) -> Planner:
         """Return a policy that searches with the current model for each action.
@@ -231,8 +261,16 @@ class GumbelMuZero(Agent):
         """
         return Planner(self, self.settings.simulations if simulations is None else simulations, deterministic, seed)
 
-    def evaluate(self, episodes: int = 100, *, seed: int = 0, deterministic: bool = True,
-                 simulations: int = 0, report: Reports = None, progress: bool | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        episodes: int = 100,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        simulations: int = 0,
+        report: Reports = None,
+        progress: bool | None = None,
+    ) -> Evaluation:
         """Play whole episodes in fresh environments, by the policy alone or, with `simulations`, by a search for each
         action; see `Agent`.
         """
@@ -293,8 +331,9 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
     }
 
 
-def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: float,
-                  gradient_scale: float = 0.5) -> tuple[Any, dict[str, Any]]:
+def unrolled_loss(
+    network: MuZeroNetwork, batch: dict[str, Any], value_weight: float, gradient_scale: float = 0.5
+) -> tuple[Any, dict[str, Any]]:
     """Return the loss of a minibatch from `targets`, and its parts (Schrittwieser et al., Nature 588 (2020), appendix
     G; Danihelka et al., ICLR 2022, eq. 12, for the cross entropy to the improved policy).
 
@@ -319,6 +358,9 @@ def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: f
     wanted = np.reshape(batch["policies"], (-1, network.num_actions))
     policy = total(-np.sum(wanted * nn.log_softmax(logits), axis=-1), batch["policy_weights"], shares)
     value = total(network.support.loss(values, np.reshape(batch["values"], -1)), batch["value_weights"], shares)
-    reward = total(network.support.loss(np.concatenate(rewards), np.reshape(batch["rewards"], -1)),
-                   batch["reward_weights"], shares[1:])
+    reward = total(
+        network.support.loss(np.concatenate(rewards), np.reshape(batch["rewards"], -1)),
+        batch["reward_weights"],
+        shares[1:],
+    )
     return policy + value_weight * value + reward, {"policy_loss": policy, "value_loss": value, "reward_loss": reward}

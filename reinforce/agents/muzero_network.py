@@ -60,8 +60,10 @@ class Support:
             or self.bins < 1
             or not -math.inf < self.low < self.high < math.inf
         ):
-            raise ValueError(f"Support: there must be at least one bin, and low < high, got {self.bins!r} bins from "
-                             f"{self.low} to {self.high}")
+            raise ValueError(
+                f"Support: there must be at least one bin, and low < high, got {self.bins!r} bins from "
+                f"{self.low} to {self.high}"
+            )
 
     def mean(self, outputs: Any) -> Any:
         """Return the values (...) that outputs (..., bins) represent."""
@@ -103,8 +105,11 @@ class MuZeroNetwork:
         def network(key, n_in, n_out):
             return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
 
-        first = Flat(network(keys[0], math.prod(observation_shape), s.embedding),
-                     len(observation_shape)) if s.representation is None else s.representation
+        first = (
+            Flat(network(keys[0], math.prod(observation_shape), s.embedding), len(observation_shape))
+            if s.representation is None
+            else s.representation
+        )
         size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
         second = _silent(network(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
         _width("dynamics", second, np.zeros((2, size + num_actions), np.float32), size + bins)
@@ -154,15 +159,21 @@ def _width(name, network, x, width=None):
     check.kind(network, Callable, f"GumbelMuZero: {name}", "a network (callable, a tree of arrays)", error=EnvError)
     for leaf in tree.leaves(network):
         if not hasattr(leaf, "dtype"):
-            raise EnvError(f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn "
-                           f"are, got {type(network).__name__}")
+            raise EnvError(
+                f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn "
+                f"are, got {type(network).__name__}"
+            )
         check.finite(leaf, f"GumbelMuZero: parameters of {name}", error=EnvError)
     try:
         shape = np.shape(network(x))
     except Exception as error:  # whatever a user's network raises
-        raise EnvError(f"GumbelMuZero: {name} must take arrays of shape (N, {', '.join(map(str, x.shape[1:]))}), but "
-                       f"raised {type(error).__name__}: {error}") from error
+        raise EnvError(
+            f"GumbelMuZero: {name} must take arrays of shape (N, {', '.join(map(str, x.shape[1:]))}), but "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
     if len(shape) != 2 or shape[0] != 2 or width not in (None, shape[1]):
-        raise EnvError(f"GumbelMuZero: {name} must give (N, {width or 'any width'}) for (N, "
-                       f"{', '.join(map(str, x.shape[1:]))}), got shape {shape} for N = 2")
+        raise EnvError(
+            f"GumbelMuZero: {name} must give (N, {width or 'any width'}) for (N, "
+            f"{', '.join(map(str, x.shape[1:]))}), got shape {shape} for N = 2"
+        )
     return shape[1]

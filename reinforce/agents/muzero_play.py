@@ -21,8 +21,7 @@ __all__ = ["Planner", "MuZeroActor"]
 
 
 class MuZeroActor:
-    """Plays `num_steps` steps in all environments, with one search for all of them, and continues there the next time.
-    """
+    """Plays `num_steps` steps in all environments, with one search for them all, and continues there the next time."""
 
     def __init__(self, env: Any, settings: Any, network: MuZeroNetwork):
         self.env, self.settings = env, settings
@@ -33,8 +32,10 @@ class MuZeroActor:
         self.terminated, self.truncated = np.zeros(shape, bool), np.zeros(shape, bool)
         self.policies = np.zeros((*shape, network.num_actions), np.float32)  # improved policies of the searches
         observation, info = env.reset()
-        self.position = {"observation": self._finite(observation),
-                         "mask": self._allowed(info, np.zeros(shape[1], bool))}
+        self.position = {
+            "observation": self._finite(observation),
+            "mask": self._allowed(info, np.zeros(shape[1], bool)),
+        }
 
     def collect(self, network: MuZeroNetwork, collection: int) -> None:
         """Fill the arrays; `collection` is the number of earlier collections."""
@@ -67,8 +68,10 @@ class MuZeroActor:
             raise EnvError(f"{self.env}: info['action_mask'] must have shape {shape}, got {mask.shape}")
         mask = mask.astype(bool) | over[:, None]
         if not mask.any(axis=1).all():
-            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment "
-                           f"{int(np.argmin(mask.any(axis=1)))}")
+            raise EnvError(
+                f"{self.env}: info['action_mask'] must allow at least one action, got none in environment "
+                f"{int(np.argmin(mask.any(axis=1)))}"
+            )
         return mask
 
 
@@ -78,8 +81,10 @@ class Planner:
     def __init__(self, agent: GumbelMuZero, simulations: int, deterministic: bool, seed: int):
         search, self._shape = agent.settings.search, agent.env.observation_space.shape
         if deterministic:
-            search = replace(search, gumbel_scale=0.0) if isinstance(search, Gumbel) else replace(
-                search, dirichlet=(1.0, 0.0), temperature=0.0
+            search = (
+                replace(search, gumbel_scale=0.0)
+                if isinstance(search, Gumbel)
+                else replace(search, dirichlet=(1.0, 0.0), temperature=0.0)
             )
         self._search = MuZero(learned_model(agent.network, agent.settings), simulations, search)
         self._seed, self._calls = seed, 0
@@ -89,8 +94,10 @@ class Planner:
         x = np.asarray(observation, np.float32)
         single = x.shape == self._shape
         if not single and x.shape[1:] != self._shape:
-            raise EnvError(f"planner: an observation must have shape {self._shape}, or (N, "
-                           f"{', '.join(map(str, self._shape))}) for several, got {x.shape}")
+            raise EnvError(
+                f"planner: an observation must have shape {self._shape}, or (N, "
+                f"{', '.join(map(str, self._shape))}) for several, got {x.shape}"
+            )
         check.finite(x, "planner: an observation", error=EnvError)
         self._calls += 1
         mask = None if mask is None else np.reshape(np.asarray(mask, bool), (1 if single else len(x), -1))

@@ -24,8 +24,12 @@ def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -
     for k, n_in, n_out in zip(random.split(key, len(sizes) - 1), sizes[:-1], sizes[1:], strict=True):
         weights, biases = random.split(k)
         scale = 1 / math.sqrt(n_in)
-        layers.append(nn.Linear(random.uniform(weights, (n_in, n_out), np.float32, -scale, scale),
-                                random.uniform(biases, (n_out,), np.float32, -scale, scale)))
+        layers.append(
+            nn.Linear(
+                random.uniform(weights, (n_in, n_out), np.float32, -scale, scale),
+                random.uniform(biases, (n_out,), np.float32, -scale, scale),
+            )
+        )
     return nn.MLP(tuple(layers), activation)
 
 
@@ -78,28 +82,42 @@ class PolicyValue:
         return self.policy(features), np.tanh(self.value(features)[:, 0])
 
     @classmethod
-    def perceptron(cls, key: Any, observation_shape: Sequence[int], num_actions: int,
-                   hidden: Sequence[int] = (256, 256)) -> PolicyValue:
+    def perceptron(
+        cls, key: Any, observation_shape: Sequence[int], num_actions: int, hidden: Sequence[int] = (256, 256)
+    ) -> PolicyValue:
         """Linear layers with a ReLU after each, on observations of any shape, and two heads."""
         body, policy, value = random.split(key, 3)
-        layers = nn.MLP.init(body, [math.prod(observation_shape), *hidden], activation=nn.relu,
-                             initializer=nn.init.he_normal)
+        layers = nn.MLP.init(
+            body, [math.prod(observation_shape), *hidden], activation=nn.relu, initializer=nn.init.he_normal
+        )
         return cls(Features(layers), _head(policy, [hidden[-1], num_actions]), _head(value, [hidden[-1], 1]))
 
     @classmethod
-    def residual(cls, key: Any, observation_shape: Sequence[int], num_actions: int, channels: int = 16, blocks: int = 1,
-                 hidden: int = 64) -> PolicyValue:
+    def residual(
+        cls,
+        key: Any,
+        observation_shape: Sequence[int],
+        num_actions: int,
+        channels: int = 16,
+        blocks: int = 1,
+        hidden: int = 64,
+    ) -> PolicyValue:
         """Convolutions 3 x 3 over boards (planes, rows, columns), two in each residual block (He et al.
 
         2016), and two heads of two layers.
         """
         planes, rows, columns = observation_shape
         first, policy, value, *rest = random.split(key, 3 + 2 * blocks)
-        pairs = tuple((nn.Conv2d(a, channels, channels, 3), _scaled(nn.Conv2d(b, channels, channels, 3), 0.5)) for a,
-                      b in zip(rest[::2], rest[1::2], strict=True))
+        pairs = tuple(
+            (nn.Conv2d(a, channels, channels, 3), _scaled(nn.Conv2d(b, channels, channels, 3), 0.5))
+            for a, b in zip(rest[::2], rest[1::2], strict=True)
+        )
         size = rows * columns * channels
-        return cls(Tower(nn.Conv2d(first, planes, channels, 3), pairs), _head(policy, [size, hidden, num_actions]),
-                   _head(value, [size, hidden, 1]))
+        return cls(
+            Tower(nn.Conv2d(first, planes, channels, 3), pairs),
+            _head(policy, [size, hidden, num_actions]),
+            _head(value, [size, hidden, 1]),
+        )
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,24 @@ __all__ = ["PPO"]
 
 # What CleanRL's ppo.py and ppo_continuous_action.py take where an argument is left out (Huang et al., JMLR 23 (2022)
 # 274).
-_DISCRETE = {"num_envs": 4, "num_steps": 128, "learning_rate": 2.5e-4, "epochs": 4, "minibatches": 4, "entropy": 0.01,
-             "normalize": False}
-_CONTINUOUS = {"num_envs": 1, "num_steps": 2048, "learning_rate": 3e-4, "epochs": 10, "minibatches": 32, "entropy": 0.0,
-               "normalize": True}
+_DISCRETE = {
+    "num_envs": 4,
+    "num_steps": 128,
+    "learning_rate": 2.5e-4,
+    "epochs": 4,
+    "minibatches": 4,
+    "entropy": 0.01,
+    "normalize": False,
+}
+_CONTINUOUS = {
+    "num_envs": 1,
+    "num_steps": 2048,
+    "learning_rate": 3e-4,
+    "epochs": 10,
+    "minibatches": 32,
+    "entropy": 0.0,
+    "normalize": True,
+}
 _ADAM_EPSILON = 1e-5
 
 
@@ -113,8 +127,15 @@ class PPO(Agent):
     (10,)
     """
 
-    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_player.collections",
-            "_rollout.position")
+    kept = (
+        "weights",
+        "moments",
+        "iteration",
+        "observation_moments",
+        "return_scale",
+        "_player.collections",
+        "_rollout.position",
+    )
 
     def __init__(
         self,
@@ -148,12 +169,17 @@ class PPO(Agent):
         usual = _DISCRETE if discrete else _CONTINUOUS
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
-        self.check_settings(integers=["num_steps", "epochs", "minibatches"],
-                            positive=["learning_rate", "clip", "max_grad_norm"],
-                            not_negative=["entropy", "value_weight"], fractions=["discount", "lam"])
+        self.check_settings(
+            integers=["num_steps", "epochs", "minibatches"],
+            positive=["learning_rate", "clip", "max_grad_norm"],
+            not_negative=["entropy", "value_weight"],
+            fractions=["discount", "lam"],
+        )
         if s.num_envs * s.num_steps % s.minibatches:
-            raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * "
-                             f"{s.num_steps} and {s.minibatches}")
+            raise ValueError(
+                f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * "
+                f"{s.num_steps} and {s.minibatches}"
+            )
         self.check_layers()
         model = _networks(random.key(seed), self.env, s)
         self._noise = model.actor.noise
@@ -197,8 +223,9 @@ class PPO(Agent):
         share = s.num_envs // actors
         # Gymnasium's copies have seeds one after the other
         seed = s.seed if self.env.step_kernel is not None else s.seed + k * share
-        return PPOActor(make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s,
-                      k * share)
+        return PPOActor(
+            make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s, k * share
+        )
 
     def deal(self, actors: int) -> list[Any]:
         """See `Agent`: environments are redistributed among any number of actors."""
@@ -225,8 +252,11 @@ class PPO(Agent):
     def learn_from(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Estimate advantages and update; see `Agent`."""
         s = self.settings
-        rate = s.learning_rate * (1 - (self.steps - self.start)
-                                  / max(self.target - self.start, 1)) if s.anneal else s.learning_rate
+        rate = (
+            s.learning_rate * (1 - (self.steps - self.start) / max(self.target - self.start, 1))
+            if s.anneal
+            else s.learning_rate
+        )
         normalizer = self.parameters[1]
         numbers = self._learned(_joined([self._valued(x) for x in _neighbors(experiences)]), normalizer, rate)
         self.iteration += 1
@@ -244,8 +274,15 @@ class PPO(Agent):
         if s.normalize:
             self.observation_moments.add(x["observations"][:-1].reshape(-1, *x["observations"].shape[2:]))
             rewards = self.return_scale.scaled(rewards, terminated, truncated, s.discount, copies)
-        advantages = gae(rewards.astype(np.float32), x["values"][:-1], x["values"][1:], terminated, truncated,
-                         discount=s.discount, lam=s.lam)
+        advantages = gae(
+            rewards.astype(np.float32),
+            x["values"][:-1],
+            x["values"][1:],
+            terminated,
+            truncated,
+            discount=s.discount,
+            lam=s.lam,
+        )
         return {
             "x": x["observations"][:-1],
             "actions": x["actions"],
@@ -260,9 +297,11 @@ class PPO(Agent):
         """All epochs of an update; the parts of the loss."""
         s = self.settings
         steps = np.arange(batch["advantages"].size)
-        order = stream(s.seed, 1, self.iteration).permuted(
-            np.tile(steps, (s.epochs, 1)), axis=1
-        ).reshape(s.epochs * s.minibatches, -1)
+        order = (
+            stream(s.seed, 1, self.iteration)
+            .permuted(np.tile(steps, (s.epochs, 1)), axis=1)
+            .reshape(s.epochs * s.minibatches, -1)
+        )
         weights, moments, numbers = self._update(self.weights, self.moments, normalizer, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
         self.weights, self.moments = weights, moments
@@ -321,8 +360,14 @@ class PPOActor:
         r.collect(parameters, np.ascontiguousarray(noise[:, self.first : self.first + n]))
         self.collections += 1
         found = {
-            "first": np.array(self.first), "observations": r.observations, "values": r.values, "actions": r.actions,
-            "log_probs": r.log_probs, "rewards": r.rewards, "terminated": r.terminated, "truncated": r.truncated,
+            "first": np.array(self.first),
+            "observations": r.observations,
+            "values": r.values,
+            "actions": r.actions,
+            "log_probs": r.log_probs,
+            "rewards": r.rewards,
+            "terminated": r.terminated,
+            "truncated": r.truncated,
         }
         return found if r.masks is None else {**found, "masks": r.masks}
 
@@ -360,6 +405,7 @@ def stream(seed: int, which: int, iteration: int) -> np.random.Generator:
 
 def _acting(structure):
     """The policy that `Rollout` runs in every step."""
+
     def act(weights_and_normalizer, x, noise, mask=None):
         weights, normalizer = weights_and_normalizer
         model = core.tree.unflatten(structure, weights)
@@ -386,8 +432,10 @@ def _joined(parts):
     one = parts[0]
     if len(parts) == 1:
         return one
-    return {name: x if x is None or x.ndim == 0 else np.concatenate([part[name] for part in parts], axis=1) for name,
-            x in one.items()}
+    return {
+        name: x if x is None or x.ndim == 0 else np.concatenate([part[name] for part in parts], axis=1)
+        for name, x in one.items()
+    }
 
 
 def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:
@@ -442,8 +490,10 @@ def _networks(key, env, s):
     for name, network, width in (("actor", actor, size), ("critic", critic, 1)):
         if not callable(network) or np.shape(out := network(x)) != (2, width):
             got = type(network).__name__ if not callable(network) else f"shape {np.shape(out)} for two"
-            raise EnvError(f"PPO: {name} must make {width} number{'s' if width > 1 else ''} of each observation "
-                           f"{observation.shape}, got {got}")
+            raise EnvError(
+                f"PPO: {name} must make {width} number{'s' if width > 1 else ''} of each observation "
+                f"{observation.shape}, got {got}"
+            )
     if discrete:
         return ActorCritic(Categorical(actor), critic)
     middle = units(action.low, action.high)[1]
@@ -458,7 +508,9 @@ def _perceptron(key, shape, s, outputs, gain):
     sizes = [math.prod(shape), *s.hidden, outputs]
     gains = [*(math.sqrt(2) for _ in s.hidden), gain]
     keys = random.split(key, len(gains))
-    layers = [nn.Linear((g * init.orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
-              for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)]
+    layers = [
+        nn.Linear((g * init.orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
+        for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)
+    ]
     network = nn.MLP(tuple(layers), s.activation)
     return network if len(shape) == 1 else Flat(network, len(shape))

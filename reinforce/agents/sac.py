@@ -143,14 +143,16 @@ class SAC(Agent):
         self._check_settings(self.settings)
         self._key, self._update_key, weights = random.split(random.key(seed), 3)
         self.model = _model(weights, self.env, self.settings)
-        self.moments = Moments(*(optim.Adam().init(x)
-                                 for x in (self.model.actor, self.model.critics, self.model.log_alpha)))
+        self.moments = Moments(
+            *(optim.Adam().init(x) for x in (self.model.actor, self.model.critics, self.model.log_alpha))
+        )
         self.iteration = self.updates = 0
         self.numbers: dict[str, float | None] = dict.fromkeys(("critic_loss", "actor_loss", "alpha", "entropy"))
         observation = self.env.observation_space
         action: Any = self.env.action_space
-        self._buffer = ReplayBuffer(buffer_size, observation, action, num_envs=num_envs, n_step=n_step,
-                                    discount=discount, seed=seed)
+        self._buffer = ReplayBuffer(
+            buffer_size, observation, action, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed
+        )
         self._size = math.prod(action.shape)
         self._range = np.array([action.low, action.high])
         self._entropy = -float(self._size) if entropy is None else float(entropy)
@@ -160,22 +162,29 @@ class SAC(Agent):
         self._update_critics, self._update_actor = core.jit(self._updated_critics), core.jit(self._updated_actor)
 
     def _check_settings(self, s):
-        self.check_settings(integers=["buffer_size", "batch_size", "train_every", "actor_every", "n_step"],
-                            positive=["actor_rate", "critic_rate"],
-                            fractions=["discount", "tau"])
+        self.check_settings(
+            integers=["buffer_size", "batch_size", "train_every", "actor_every", "n_step"],
+            positive=["actor_rate", "critic_rate"],
+            fractions=["discount", "tau"],
+        )
         check.integer(s.learning_starts, "SAC: learning_starts", 0)
         if s.alpha is not None and not (isinstance(s.alpha, (int, float, np.floating)) and 0 < s.alpha < math.inf):
             raise ValueError(f"SAC: alpha must be positive or None, got {s.alpha!r}")
-        if s.entropy is not None and not (isinstance(s.entropy,
-                                                     (int, float, np.floating)) and math.isfinite(s.entropy)):
-            raise ValueError(f"SAC: entropy must be a finite number, or None for minus the components of an action, "
-                             f"got {s.entropy!r}")
+        if s.entropy is not None and not (
+            isinstance(s.entropy, (int, float, np.floating)) and math.isfinite(s.entropy)
+        ):
+            raise ValueError(
+                f"SAC: entropy must be a finite number, or None for minus the components of an action, "
+                f"got {s.entropy!r}"
+            )
         self.check_layers()
         if s.train_every % s.num_envs:
             raise ValueError(f"SAC: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every, _WARM_UP):
-            raise ValueError(f"SAC: buffer_size must hold batch_size = {s.batch_size}, train_every = {s.train_every} "
-                             f"and {_WARM_UP} transitions, got {s.buffer_size}")
+            raise ValueError(
+                f"SAC: buffer_size must hold batch_size = {s.batch_size}, train_every = {s.train_every} "
+                f"and {_WARM_UP} transitions, got {s.buffer_size}"
+            )
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -259,9 +268,13 @@ class SAC(Agent):
             log_alpha, alpha_moments = optim.Adam(s.critic_rate).step(
                 log_alpha, -alpha * (log_prob + self._entropy), alpha_moments
             )
-        return actor, moments, log_alpha, alpha_moments, {
-            "actor_loss": loss, "alpha": np.exp(log_alpha), "entropy": -log_prob
-        }
+        return (
+            actor,
+            moments,
+            log_alpha,
+            alpha_moments,
+            {"actor_loss": loss, "alpha": np.exp(log_alpha), "entropy": -log_prob},
+        )
 
     # -- what comes of it ----------------------------------------------------------------------------------------------
 
@@ -276,8 +289,10 @@ def targets(model: Model, batch: Transitions, noise: Any) -> Any:
     which draws its next actions by `noise` (N, k).
     """
     action, _, log_prob = model.actor.sample(batch.next_observations, noise)
-    value = np.minimum(*(critic(batch.next_observations,
-                                action) for critic in model.targets)) - np.exp(model.log_alpha) * log_prob
+    value = (
+        np.minimum(*(critic(batch.next_observations, action) for critic in model.targets))
+        - np.exp(model.log_alpha) * log_prob
+    )
     return core.stop_gradient(batch.rewards + batch.discounts * value)
 
 
@@ -307,9 +322,11 @@ def _model(key, env, s):
     observation, action = env.observation_space, env.action_space
     if not hasattr(observation, "low"):
         raise EnvError(f"SAC: observations must be a Box, got {observation}")
-    if not hasattr(action, "low") or len(action.shape) != 1 or not (
-        np.subtract(action.high, action.low, dtype=np.float64) <= np.finfo(np.float32).max
-    ).all():
+    if (
+        not hasattr(action, "low")
+        or len(action.shape) != 1
+        or not (np.subtract(action.high, action.low, dtype=np.float64) <= np.finfo(np.float32).max).all()
+    ):
         raise EnvError(f"SAC: actions must be a bounded Box with one axis, got {action}")
     n, k = math.prod(observation.shape), action.shape[0]
     keys = random.split(key, 3)

@@ -29,13 +29,18 @@ class SelfPlay:
     """
 
     def __init__(
-        self, game: Game,  # of two players whose returns sum to 0
-        network: Network, policy: Any, *,
-        num_games: int, moves: int,  # games side by side, and moves of each in a collection
+        self,
+        game: Game,  # of two players whose returns sum to 0
+        network: Network,
+        policy: Any,
+        *,
+        num_games: int,
+        moves: int,  # games side by side, and moves of each in a collection
         simulations: int,
         temperature_moves: int,  # opening moves, which are drawn from what the search found, unless it is Gumbel's
         value_mix: float,  # share of the search's mean value in the target of a value; the rest is the game's outcome
-        seed: int, number: int = 0,  # the same seed and another number play other games
+        seed: int,
+        number: int = 0,  # the same seed and another number play other games
         stopped: Callable[[], bool] = bool,  # asked before each move; if True, `collect` raises `Stopped` for good
     ):
         self.game, self.network, self.moves, self.stopped = game, network, moves, stopped
@@ -90,11 +95,15 @@ class SelfPlay:
     def _note(self, every, result):
         """Keep what was found in the running games."""
         if self.plies.max() >= self.game.max_length:
-            raise GameError(f"AlphaZero: a game of {self.game.name} is not over after max_length = "
-                            f"{self.game.max_length} moves (check_game finds such errors)")
+            raise GameError(
+                f"AlphaZero: a game of {self.game.name} is not over after max_length = "
+                f"{self.game.max_length} moves (check_game finds such errors)"
+            )
         self.positions[every, self.plies], self.policies[every, self.plies] = self.states, result.policy
-        self.values[every, self.plies], self.movers[every,
-                                                    self.plies] = result.root_value, look(self.game, self.states)[0]
+        self.values[every, self.plies], self.movers[every, self.plies] = (
+            result.root_value,
+            look(self.game, self.states)[0],
+        )
 
     def _settle(self, rng, which):
         """Let chance move where it is its turn; which games are over."""
@@ -108,8 +117,10 @@ class SelfPlay:
             states = states[lucky]
             self.game.kernels.play(states, (sums <= rng.random(len(states))[:, None] * sums[:, -1:]).sum(axis=1))
             self.states[which[lucky]] = states
-        raise GameError(f"AlphaZero: chance moves more than max_length = {self.game.max_length} times in "
-                        f"{self.game.name} (check_game finds such errors)")
+        raise GameError(
+            f"AlphaZero: chance moves more than max_length = {self.game.max_length} times in "
+            f"{self.game.name} (check_game finds such errors)"
+        )
 
     def _ended(self, ended):
         """Positions of games that are over, in the order in which they were played."""
@@ -117,8 +128,10 @@ class SelfPlay:
         self.game.kernels.returns(self.states[ended], returns)
         if not (np.abs(returns.sum(axis=1)) < _CLOSE).all() or not (np.abs(returns) <= 1).all():
             wrong = np.argmax((np.abs(returns.sum(axis=1)) >= _CLOSE) | (np.abs(returns) > 1).any(axis=1))
-            raise GameError(f"AlphaZero: returns of {self.game.name} must be from -1 to 1 and sum to 0, got "
-                            f"{returns[wrong].tolist()}")
+            raise GameError(
+                f"AlphaZero: returns of {self.game.name} must be from -1 to 1 and sum to 0, got "
+                f"{returns[wrong].tolist()}"
+            )
         lengths = self.plies[ended]
         played = np.arange(self.positions.shape[1]) < lengths[:, None]
         outcome = np.take_along_axis(returns, np.maximum(self.movers[ended], 0), axis=1)
@@ -133,14 +146,23 @@ class SelfPlay:
 
     def _joined(self, found):
         game = self.game
-        none = (np.zeros(0, game.dtype), np.zeros((0, game.num_actions), np.float32), np.zeros(0, np.float32),
-                np.zeros(0, np.int64), np.zeros(0))
+        none = (
+            np.zeros(0, game.dtype),
+            np.zeros((0, game.num_actions), np.float32),
+            np.zeros(0, np.float32),
+            np.zeros(0, np.int64),
+            np.zeros(0),
+        )
         positions, policies, values, lengths, outcomes = (
             np.concatenate(parts) for parts in zip(none, *found, strict=True)
         )
-        return {"positions": positions.view(np.uint8).reshape(len(positions), game.dtype.itemsize),
-                "policies": policies, "values": values,
-                "lengths": lengths, "outcomes": outcomes}
+        return {
+            "positions": positions.view(np.uint8).reshape(len(positions), game.dtype.itemsize),
+            "policies": policies,
+            "values": values,
+            "lengths": lengths,
+            "outcomes": outcomes,
+        }
 
     @property
     def state(self) -> dict[str, Any]:
@@ -178,9 +200,9 @@ class PositionBuffer:
         """Add what `SelfPlay.collect` gave; the oldest go."""
         new = min(len(values), self.capacity)
         rows = (self.count + len(values) - new + np.arange(new)) % self.capacity
-        self.positions[rows] = positions[-new:].view(
-            self.game.dtype
-        )[:, 0] if new else positions.view(self.game.dtype)[:0, 0]
+        self.positions[rows] = (
+            positions[-new:].view(self.game.dtype)[:, 0] if new else positions.view(self.game.dtype)[:0, 0]
+        )
         self.policies[rows], self.values[rows] = policies[len(values) - new :], values[len(values) - new :]
         self.count += len(values)
 
@@ -199,15 +221,21 @@ class PositionBuffer:
     def state(self) -> dict[str, Any]:
         """All positions: a copy."""
         n = len(self)
-        return {"count": self.count, "positions": self.positions[:n].copy(), "policies": self.policies[:n].copy(),
-                "values": self.values[:n].copy()}
+        return {
+            "count": self.count,
+            "positions": self.positions[:n].copy(),
+            "policies": self.policies[:n].copy(),
+            "values": self.values[:n].copy(),
+        }
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
         count = int(state["count"])
         n = min(count, self.capacity)
-        if count < 0 or any(len(state[name]) != n or state[name].shape[1:] != getattr(self, name).shape[1:]
-                            for name in ("positions", "policies", "values")):
+        if count < 0 or any(
+            len(state[name]) != n or state[name].shape[1:] != getattr(self, name).shape[1:]
+            for name in ("positions", "policies", "values")
+        ):
             raise BufferError(
                 f"PositionBuffer.state: must hold {n} positions of {self.game.name} with their policies and values"
             )

@@ -79,8 +79,21 @@ def copy(out, i, storage, row, env):
 
 
 @kernel(nogil=True)
-def gather(observations, actions, rewards, flags, indices, steps, n, discount, out_observations, out_actions,
-           out_rewards, out_next, out_discounts):
+def gather(
+    observations,
+    actions,
+    rewards,
+    flags,
+    indices,
+    steps,
+    n,
+    discount,
+    out_observations,
+    out_actions,
+    out_rewards,
+    out_next,
+    out_discounts,
+):
     """Transitions of `indices`; observations and actions [rows, envs, bytes], their results [batch, bytes]."""
     rows, envs = flags.shape
     for i in range(indices.size):

@@ -90,11 +90,22 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     array([2, 2, 2])
     """
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, n_step: int = 1,
-                 discount: float = 0.99,
-                 alpha: float = 0.6, epsilon: float = 1e-6, seed: int = 0):
-        super().__init__(capacity, observation_space, action_space, num_envs=num_envs, n_step=n_step, discount=discount,
-                         seed=seed)
+    def __init__(
+        self,
+        capacity: int,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        num_envs: int = 1,
+        n_step: int = 1,
+        discount: float = 0.99,
+        alpha: float = 0.6,
+        epsilon: float = 1e-6,
+        seed: int = 0,
+    ):
+        super().__init__(
+            capacity, observation_space, action_space, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed
+        )
         self.alpha = check.number(alpha, f"{self.name}: alpha", 0, 1, error=BufferError)
         self.epsilon = check.positive(epsilon, f"{self.name}: epsilon", error=BufferError)
         self._tree = SumTree(self.rows * self.num_envs)
@@ -142,8 +153,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         check.number(beta, f"{self.name}.sample: beta", 0, 1, error=BufferError)
         weights = np.empty(len(indices), np.float32)
         tree = self._tree
-        draw_stratified(tree.nodes, tree.starts, tree.size, self.steps, self.num_envs, *self._key(), self.draws,
-                        float(beta), indices, weights)
+        draw_stratified(
+            tree.nodes,
+            tree.starts,
+            tree.size,
+            self.steps,
+            self.num_envs,
+            *self._key(),
+            self.draws,
+            float(beta),
+            indices,
+            weights,
+        )
         self.draws += 1
         return self._gather(indices, weights)
 
@@ -165,21 +186,38 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         where = f"{self.name}.update_priorities"
         indices, errors = np.ascontiguousarray(indices), np.ascontiguousarray(errors, np.float64)
         if indices.ndim != 1 or indices.dtype != np.int64 or errors.shape != indices.shape:
-            raise BufferError(f"{where}: indices must be int64, [batch], and errors as many, got {indices.dtype} "
-                              f"{indices.shape} and {errors.shape}")
+            raise BufferError(
+                f"{where}: indices must be int64, [batch], and errors as many, got {indices.dtype} "
+                f"{indices.shape} and {errors.shape}"
+            )
         if not np.isfinite(errors).all():
             k = int(np.argmin(np.isfinite(errors)))
             raise BufferError(f"{where}: errors must be finite, got {errors[k]} for index {indices[k]}")
         if indices.size and not (indices.min() >= 0 and indices.max() < self.steps * self.num_envs):
-            raise BufferError(f"{where}: indices must be between 0 and {self.steps * self.num_envs - 1}, got "
-                              f"{indices.min()} to {indices.max()}")
+            raise BufferError(
+                f"{where}: indices must be between 0 and {self.steps * self.num_envs - 1}, got "
+                f"{indices.min()} to {indices.max()}"
+            )
         tree = self._tree
-        self._largest = change(tree.nodes, tree.starts, tree.size, self.first, self.num_envs, indices, errors,
-                               self.alpha, self.epsilon, self._largest)
+        self._largest = change(
+            tree.nodes,
+            tree.starts,
+            tree.size,
+            self.first,
+            self.num_envs,
+            indices,
+            errors,
+            self.alpha,
+            self.epsilon,
+            self._largest,
+        )
 
     def _save(self):
-        return {**super()._save(), "largest": self._largest,
-                "priorities": self.priorities[: min(self.steps + 1, self.rows)]}
+        return {
+            **super()._save(),
+            "largest": self._largest,
+            "priorities": self.priorities[: min(self.steps + 1, self.rows)],
+        }
 
     def _restore(self, state):
         super()._restore(state)

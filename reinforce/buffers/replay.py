@@ -53,8 +53,17 @@ class ReplayBuffer(Ring):
     ((3, 3), array([0.99, 0.99, 0.99], dtype=float32))
     """
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, n_step: int = 1,
-                 discount: float = 0.99, seed: int = 0):
+    def __init__(
+        self,
+        capacity: int,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        num_envs: int = 1,
+        n_step: int = 1,
+        discount: float = 0.99,
+        seed: int = 0,
+    ):
         super().__init__(capacity, observation_space, action_space, num_envs=num_envs, seed=seed)
         self.n_step = check.integer(n_step, f"{self.name}: n_step", 1, error=BufferError)
         self.discount = check.number(discount, f"{self.name}: discount", 0, 1, error=BufferError)
@@ -83,12 +92,26 @@ class ReplayBuffer(Ring):
     def _gather(self, indices, weights):
         n = len(indices)
         (shape, dtype), (action_shape, action_dtype) = self.observation, self.action
-        observations, following, actions = np.empty((n, *shape), dtype), np.empty((n, *shape), dtype), np.empty(
-            (n, *action_shape), action_dtype
+        observations, following, actions = (
+            np.empty((n, *shape), dtype),
+            np.empty((n, *shape), dtype),
+            np.empty((n, *action_shape), action_dtype),
         )
         rewards, discounts = np.empty(n, np.float32), np.empty(n, np.float32)
         flat = [x.reshape(n, -1).view(np.uint8) for x in (observations, actions, following)]
-        kernels.gather(self._bytes(self.observations), self._bytes(self.actions), self.rewards, self.flags, indices,
-                       self.steps, self.n_step,
-                       self.discount, flat[0], flat[1], rewards, flat[2], discounts)
+        kernels.gather(
+            self._bytes(self.observations),
+            self._bytes(self.actions),
+            self.rewards,
+            self.flags,
+            indices,
+            self.steps,
+            self.n_step,
+            self.discount,
+            flat[0],
+            flat[1],
+            rewards,
+            flat[2],
+            discounts,
+        )
         return Transitions(observations, actions, rewards, following, discounts, indices, weights)

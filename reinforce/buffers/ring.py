@@ -31,8 +31,16 @@ class Ring:
     `ReplayBuffer` says what the parameters are.
     """
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, seed: int = 0,
-                 extras: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        capacity: int,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        num_envs: int = 1,
+        seed: int = 0,
+        extras: dict[str, Any] | None = None,
+    ):
         self.name = type(self).__name__
         self.num_envs = check.integer(num_envs, f"{self.name}: num_envs", 1, error=BufferError)
         self.capacity = check.integer(capacity, f"{self.name}: capacity", 1, error=BufferError)
@@ -73,8 +81,10 @@ class Ring:
         except (AttributeError, ValueError, OSError):  # no POSIX: let the allocation fail
             return
         if self.nbytes > have:
-            raise BufferError(f"{self.name}: capacity must fit into memory, got {self.capacity} transitions, "
-                              f"{self.nbytes / 2**30:.1f} of {have / 2**30:.1f} GiB")
+            raise BufferError(
+                f"{self.name}: capacity must fit into memory, got {self.capacity} transitions, "
+                f"{self.nbytes / 2**30:.1f} of {have / 2**30:.1f} GiB"
+            )
 
     def __len__(self) -> int:
         """Transitions that can be drawn."""
@@ -93,8 +103,16 @@ class Ring:
 
     # -- adding --------------------------------------------------------------------------------------------------------
 
-    def add(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
-            next_observations: Any, **extras: Any) -> None:
+    def add(
+        self,
+        observations: Any,
+        actions: Any,
+        rewards: Any,
+        terminated: Any,
+        truncated: Any,
+        next_observations: Any,
+        **extras: Any,
+    ) -> None:
         """Add one step of all environments.
 
         Parameters
@@ -115,13 +133,16 @@ class Ring:
             step before; the buffer is then as it was.
         """
         where = f"{self.name}.add"
-        both = [self._fit(where, k, np.asarray(x)[None], 1, self.observation) for k,
-                x in (("observations", observations), ("next_observations", next_observations))]
+        both = [
+            self._fit(where, k, np.asarray(x)[None], 1, self.observation)
+            for k, x in (("observations", observations), ("next_observations", next_observations))
+        ]
         a, r, t, u = (np.asarray(x)[None] for x in (actions, rewards, terminated, truncated))
         self._extend(where, np.concatenate(both), a, r, t, u, {k: np.asarray(x)[None] for k, x in extras.items()})
 
-    def extend(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
-               **extras: Any) -> None:
+    def extend(
+        self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any, **extras: Any
+    ) -> None:
         """Add several steps of all environments.
 
         Parameters
@@ -143,8 +164,10 @@ class Ring:
     def _extend(self, where, observations, actions, rewards, terminated, truncated, extras):
         count = np.shape(rewards)[0] if np.ndim(rewards) else 0
         if not 1 <= count < self.rows:
-            raise BufferError(f"{where}: there must be 1 to {self.rows - 1} steps of {self.num_envs} environments at "
-                              f"once, got {count}")
+            raise BufferError(
+                f"{where}: there must be 1 to {self.rows - 1} steps of {self.num_envs} environments at "
+                f"once, got {count}"
+            )
         observations = self._fit(where, "observations", observations, count + 1, self.observation)
         actions = self._fit(where, "actions", actions, count, self.action)
         rewards = self._fit(where, "rewards", rewards, count, ((), self.rewards.dtype))
@@ -224,10 +247,12 @@ class Ring:
         waiting = self.observations[self.steps % self.rows]
         if observations.tobytes() != waiting.tobytes():
             env = next(e for e in range(self.num_envs) if observations[e].tobytes() != waiting[e].tobytes())
-            raise BufferError(f"{where}: observations must be those that the step before has led to, got others in "
-                              f"environment {env} (environments "
-                              "restart in the step after an end, as in Gymnasium's NEXT_STEP mode; call `interrupt` "
-                              "after a reset at another time)")
+            raise BufferError(
+                f"{where}: observations must be those that the step before has led to, got others in "
+                f"environment {env} (environments "
+                "restart in the step after an end, as in Gymnasium's NEXT_STEP mode; call `interrupt` "
+                "after a reset at another time)"
+            )
 
     # -- what is drawn -------------------------------------------------------------------------------------------------
 
@@ -276,20 +301,27 @@ class Ring:
             raise BufferError(f"{self.name}.state: must be what `state` of such a buffer gave, got {state!r:.80}")
         shape, used = tuple(int(n) for n in state["shape"]), min(int(state["steps"]) + 1, self.rows)
         if shape != (self.rows, self.num_envs) or state["flags"].shape != shape:
-            raise BufferError(f"{self.name}.state: rows and environments must be {(self.rows, self.num_envs)}, got "
-                              f"{shape} (made with another capacity?)")
+            raise BufferError(
+                f"{self.name}.state: rows and environments must be {(self.rows, self.num_envs)}, got "
+                f"{shape} (made with another capacity?)"
+            )
         targets = {**{k: getattr(self, k) for k in state["arrays"]}, **self.extras}
         sources = {**state["arrays"], **state["extras"]}
         for k, x in targets.items():
             if k not in sources or sources[k].shape != (used, *x.shape[1:]) or sources[k].dtype != x.dtype:
-                raise BufferError(f"{self.name}.state: {k} must be {x.dtype} of shape {(used, *x.shape[1:])}, got "
-                                  f"{getattr(sources.get(k), 'dtype', None)} {getattr(sources.get(k), 'shape', ())}")
+                raise BufferError(
+                    f"{self.name}.state: {k} must be {x.dtype} of shape {(used, *x.shape[1:])}, got "
+                    f"{getattr(sources.get(k), 'dtype', None)} {getattr(sources.get(k), 'shape', ())}"
+                )
         for k, x in targets.items():
             x[:used] = sources[k]
         self.flags[:] = state["flags"]
-        self.steps, self.draws, self.seed, self._started = int(
-            state["steps"]
-        ), int(state["draws"]), int(state["seed"]), bool(state["started"])
+        self.steps, self.draws, self.seed, self._started = (
+            int(state["steps"]),
+            int(state["draws"]),
+            int(state["seed"]),
+            bool(state["started"]),
+        )
         self._counts[:] = 0
         for row in (s % self.rows for s in range(self.first, self.steps)):
             self._counts[row] = self.num_envs - np.count_nonzero(self.flags[row] & RESTART)
@@ -298,12 +330,16 @@ class Ring:
 
 def _array_of(where, what, space):
     """(shape, dtype) of a space, or of a pair of them."""
-    pair = space if isinstance(space, tuple) and len(space) == 2 else (
-        getattr(space, "shape", None), getattr(space, "dtype", None)
+    pair = (
+        space
+        if isinstance(space, tuple) and len(space) == 2
+        else (getattr(space, "shape", None), getattr(space, "dtype", None))
     )
     if pair[0] is None or pair[1] is None:
-        raise BufferError(f"{where}: {what} must be a space of arrays (with shape and dtype), or a pair of shape and "
-                          f"dtype, got {space!r:.80}")
+        raise BufferError(
+            f"{where}: {what} must be a space of arrays (with shape and dtype), or a pair of shape and "
+            f"dtype, got {space!r:.80}"
+        )
     dtype = np.dtype(pair[1])
     if dtype.hasobject:
         raise BufferError(f"{where}: {what} must have a dtype of fixed size, got {dtype}")

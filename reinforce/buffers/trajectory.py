@@ -74,8 +74,16 @@ class TrajectoryBuffer(Ring):
     ((5, 2), array([ True,  True, False,  True]))
     """
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1,
-                 extras: dict[str, Any] | None = None, seed: int = 0):
+    def __init__(
+        self,
+        capacity: int,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        num_envs: int = 1,
+        extras: dict[str, Any] | None = None,
+        seed: int = 0,
+    ):
         super().__init__(capacity, observation_space, action_space, num_envs=num_envs, seed=seed, extras=extras)
 
     def sample(self, batch_size: int, length: int) -> Segments:
@@ -99,10 +107,13 @@ class TrajectoryBuffer(Ring):
         length = check.integer(length, f"{where}: length", 1, error=BufferError)
         starts, environments = np.empty(batch_size, np.int64), np.empty(batch_size, np.int64)
         have, (k0, k1) = self.steps - self.first, self._key()
-        if have < length or not draw_segments(self.flags, self.first, self.steps - length, k0, k1, self.draws, starts,
-                                              environments):
-            raise BufferError(f"{where}: the buffer must hold a segment of {length} steps that begins with a "
-                              f"transition, got {have} steps")
+        if have < length or not draw_segments(
+            self.flags, self.first, self.steps - length, k0, k1, self.draws, starts, environments
+        ):
+            raise BufferError(
+                f"{where}: the buffer must hold a segment of {length} steps that begins with a "
+                f"transition, got {have} steps"
+            )
         self.draws += 1
         return self._take(starts + np.arange(length + 1)[:, None], environments)
 

@@ -97,8 +97,10 @@ def check_ports(where: str, ports: dict[str, Port], experience: Any) -> None:
         value = experience[name]
         shape: Any = getattr(value, "shape", None)
         if getattr(value, "dtype", None) == port.dtype and len(shape) == len(port.shape):
-            if all(n == (sizes.setdefault(m, n) if isinstance(m, str) else m) for n,
-                   m in zip(shape, port.shape, strict=True)):
+            if all(
+                n == (sizes.setdefault(m, n) if isinstance(m, str) else m)
+                for n, m in zip(shape, port.shape, strict=True)
+            ):
                 continue
         must = ", ".join(f"{m} = {sizes[m]}" if m in sizes else str(m) for m in port.shape)
         got = type(value).__name__ if shape is None else f"{value.dtype} ({', '.join(map(str, shape))})"
@@ -142,8 +144,9 @@ class PlacedActor:
                 error.add_note(f"({self.name}, iteration {self._iteration})")
                 raise
             if self.state is None:
-                raise self._failed(error,
-                                   "and cannot be replaced, since its environments cannot tell their state") from error
+                raise self._failed(
+                    error, "and cannot be replaced, since its environments cannot tell their state"
+                ) from error
             warnings.warn(f"{self._failed(error, 'and is replaced from its last state')}", RuntimeWarning, stacklevel=1)
         try:
             self._make()

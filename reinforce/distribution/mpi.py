@@ -198,12 +198,17 @@ class _Learner(_End):
         while len(hosts) < self.actors:
             rank, (theirs, host) = self._receive([k for k in range(self.actors) if k + 1 not in hosts])
             self.places[rank - 1], hosts[rank] = f"rank {rank} on {host[0]}", host
-            different = [f"{name} ({mine.get(name)} and {theirs.get(name)})" for name in mine | theirs
-                         if mine.get(name) != theirs.get(name)]
+            different = [
+                f"{name} ({mine.get(name)} and {theirs.get(name)})"
+                for name in mine | theirs
+                if mine.get(name) != theirs.get(name)
+            ]
             if different:
-                raise DistributionError(f"{self.agent.name}.train: all ranks must have made the same agent, but ranks "
-                                        f"0 and {rank} differ in "
-                                        f"{', '.join(different)}")
+                raise DistributionError(
+                    f"{self.agent.name}.train: all ranks must have made the same agent, but ranks "
+                    f"0 and {rank} differ in "
+                    f"{', '.join(different)}"
+                )
         if not self.synchronous:
             hosts[0] = mpi.location()
             set_threads(_share(hosts, 0))
@@ -214,12 +219,15 @@ class _Learner(_End):
     def _iterate(self):
         parameters = self.agent.parameters
         self.requests = [r for r in self.requests if not r.test()[0]]
-        self.requests += [self.link.send(k + 1, ("parameters", self.version, parameters, answered)) for k,
-                          answered in self.owed.items()]
+        self.requests += [
+            self.link.send(k + 1, ("parameters", self.version, parameters, answered))
+            for k, answered in self.owed.items()
+        ]
         found: list[tuple[int, int, Any]] = []
         while len(found) < self.actors:
-            rank, (version, experience, self.states[rank - 1],
-                   stop) = self._receive(set(range(self.actors)) - {k for k, *_ in found})
+            rank, (version, experience, self.states[rank - 1], stop) = self._receive(
+                set(range(self.actors)) - {k for k, *_ in found}
+            )
             found.append((rank - 1, version, experience))
             self.heard[rank - 1] = time.monotonic()
             if stop and not self.interrupted:
@@ -258,8 +266,9 @@ class _Learner(_End):
     def _end(self, told):
         """Tell all actors, and read until they have heard, so that no message is left."""
         state = None if told else self.agent.state
-        self.requests += [self.link.send(k + 1, ("end", told, bool(self.interrupted),
-                                                 state)) for k in range(self.actors)]
+        self.requests += [
+            self.link.send(k + 1, ("end", told, bool(self.interrupted), state)) for k in range(self.actors)
+        ]
         # one that has ended may already have begun the next training: of that nothing must be read here
         for k in range(self.actors):
             who = self._names([k])
@@ -346,8 +355,11 @@ def _reporting_staleness(loop):
 
 def _description(agent):
     """Return a text that must be equal on all ranks."""
-    return {"agent": agent.name, "spaces": agent._spaces,
-            **{name: _text(value) for name, value in vars(agent.settings).items()}}
+    return {
+        "agent": agent.name,
+        "spaces": agent._spaces,
+        **{name: _text(value) for name, value in vars(agent.settings).items()},
+    }
 
 
 def _text(value):
@@ -356,8 +368,9 @@ def _text(value):
         text = json.dumps(storage.pack(value, arrays), default=str)
     except TypeError:  # values without a name cannot be compared
         return type(value).__name__
-    digest = hashlib.sha256(b"".join([text.encode(),
-                                      *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])).hexdigest()
+    digest = hashlib.sha256(
+        b"".join([text.encode(), *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])
+    ).hexdigest()
     return text if len(text) < 40 and not arrays else f"{type(value).__name__} {digest[:8]}"
 
 

@@ -148,8 +148,10 @@ class _Worker:
         try:
             return self._answers.get(timeout=max(until - time.monotonic(), 0.0))
         except queue.Empty:
-            return DistributionError(f"{self.actor.name} must answer within {timeout:g} s, got nothing (Threads(..., "
-                                     f"timeout=) sets how long)")
+            return DistributionError(
+                f"{self.actor.name} must answer within {timeout:g} s, got nothing (Threads(..., "
+                f"timeout=) sets how long)"
+            )
 
 
 def place(agent: FragmentedAgent, placement: Distribution, actors: int, where: str) -> list[PlacedActor]:
@@ -161,9 +163,11 @@ def place(agent: FragmentedAgent, placement: Distribution, actors: int, where: s
 def check_splits(agent: FragmentedAgent, placement: Distribution) -> None:
     """Raise ValueError unless the agent is made of fragments."""
     if agent.ports is None:
-        raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {placement} ({agent.name} is one "
-                         f"piece, which runs in one process "
-                         "only; PPO and AlphaZero run on several)")
+        raise ValueError(
+            f"{agent.name}.train: distribution must be OneProcess(), got {placement} ({agent.name} is one "
+            f"piece, which runs in one process "
+            "only; PPO and AlphaZero run on several)"
+        )
 
 
 def learn(agent: FragmentedAgent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:

@@ -30,11 +30,16 @@ def _slope(state, torque):
     d1 = _CENTER**2 + (1.0 + _CENTER**2 + 2 * _CENTER * cos2) + 1.0 + 1.0
     d2 = (_CENTER**2 + _CENTER * cos2) + 1.0
     phi2 = _CENTER * _GRAVITY * simd.cos(theta1 + theta2 - math.pi / 2)
-    phi1 = (-_CENTER * (speed2 * speed2) * sin2 - 2 * _CENTER * speed2 * speed1 * sin2
-            + (_CENTER + 1.0) * _GRAVITY * simd.cos(theta1 - math.pi / 2) + phi2)
+    phi1 = (
+        -_CENTER * (speed2 * speed2) * sin2
+        - 2 * _CENTER * speed2 * speed1 * sin2
+        + (_CENTER + 1.0) * _GRAVITY * simd.cos(theta1 - math.pi / 2)
+        + phi2
+    )
     ratio = d2 / d1
-    acceleration2 = (torque + ratio * phi1 - _CENTER * (speed1 * speed1) * sin2
-                     - phi2) / (_CENTER**2 + 1.0 - d2 * d2 / d1)
+    acceleration2 = (torque + ratio * phi1 - _CENTER * (speed1 * speed1) * sin2 - phi2) / (
+        _CENTER**2 + 1.0 - d2 * d2 / d1
+    )
     return speed1, speed2, -(d2 * acceleration2 + phi1) / d1, acceleration2
 
 
@@ -96,8 +101,12 @@ class Acrobot(LaneEnvironment):
         k2 = _slope(_moved(state, k1, _TIME / 2), torque)
         k3 = _slope(_moved(state, k2, _TIME / 2), torque)
         k4 = _slope(_moved(state, k3, _TIME), torque)
-        mean = (k1[0] + 2.0 * k2[0] + 2.0 * k3[0] + k4[0], k1[1] + 2.0 * k2[1] + 2.0 * k3[1] + k4[1],
-                k1[2] + 2.0 * k2[2] + 2.0 * k3[2] + k4[2], k1[3] + 2.0 * k2[3] + 2.0 * k3[3] + k4[3])
+        mean = (
+            k1[0] + 2.0 * k2[0] + 2.0 * k3[0] + k4[0],
+            k1[1] + 2.0 * k2[1] + 2.0 * k3[1] + k4[1],
+            k1[2] + 2.0 * k2[2] + 2.0 * k3[2] + k4[2],
+            k1[3] + 2.0 * k2[3] + 2.0 * k3[3] + k4[3],
+        )
         theta1, theta2, speed1, speed2 = _moved(state, mean, _TIME / 6)
         theta1, theta2 = _wrapped(theta1), _wrapped(theta2)
         speed1, speed2 = clip(speed1, -_FASTEST_1, _FASTEST_1), clip(speed2, -_FASTEST_2, _FASTEST_2)

@@ -56,7 +56,7 @@ class Breakout(Environment):
 
     state = [("ball_y", np.int64), ("ball_x", np.int64), ("direction", np.int64), ("paddle", np.int64),
              ("bricks", np.int64), ("strike", np.int64),
-             ("last_x", np.int64), ("last_y", np.int64), ("last_action", np.int64)]
+             ("last_x", np.int64), ("last_y", np.int64), ("last_action", np.int64)]  # fmt: skip
     observation_space = Box(0.0, 1.0, (10, 10, 4))
 
     def __init__(self, sticky_action_prob: float = 0.1, minimal_actions: bool = True):

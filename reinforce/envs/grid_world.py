@@ -54,10 +54,13 @@ class GridWorld(Environment):
 
     def __init__(self, layout: Sequence[str] = ("...G", ".#.X", "S..."), slip: float = 0.2, step_reward: float = -0.04):
         rows = list(layout) if not isinstance(layout, str) else layout.split()
-        if not rows or any(not isinstance(r, str) or not r or len(r) != len(rows[0]) or set(r) - set(_CELLS)
-                           for r in rows):
-            raise EnvError(f"GridWorld: layout must be rows of the same length, of the cells {' '.join(_CELLS)}, got "
-                           f"{layout!r:.80}")
+        if not rows or any(
+            not isinstance(r, str) or not r or len(r) != len(rows[0]) or set(r) - set(_CELLS) for r in rows
+        ):
+            raise EnvError(
+                f"GridWorld: layout must be rows of the same length, of the cells {' '.join(_CELLS)}, got "
+                f"{layout!r:.80}"
+            )
         if not any("S" in r for r in rows):
             raise EnvError(f"GridWorld: layout must have a start S, got {layout!r:.80}")
         if not 0 <= slip <= 1 or not np.isfinite(step_reward):

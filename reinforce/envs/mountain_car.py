@@ -117,8 +117,11 @@ class MountainCarContinuous(MountainCar):
             position = clip(as_float32(position + velocity), _LEFT_32, _RIGHT_32)
             velocity = as_float32(simd.select((position == _LEFT_32) & (velocity < 0.0), 0.0, velocity))
             terminated = (position >= _FLAG_32) & (velocity >= goal_velocity)
-            return (position, velocity), simd.select(terminated, simd.splat(100.0, 8),
-                                                     0.0) - push * push * 0.1, terminated
+            return (
+                (position, velocity),
+                simd.select(terminated, simd.splat(100.0, 8), 0.0) - push * push * 0.1,
+                terminated,
+            )
 
         return EnvRules(self.reset, step, self.observe)
 

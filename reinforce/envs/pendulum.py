@@ -67,8 +67,9 @@ class Pendulum(LaneEnvironment):
             u = clip(action[0], -_TORQUE, _TORQUE)
             angle = _from_top(theta)
             cost = angle * angle + 0.1 * (theta_dot * theta_dot) + as_float32(as_float32(u * u) * _TORQUE_COST)
-            theta_dot = clip(theta_dot + (gravity * simd.sin(theta) + as_float32(drive * u)) * _TIME, -_FASTEST,
-                             _FASTEST)
+            theta_dot = clip(
+                theta_dot + (gravity * simd.sin(theta) + as_float32(drive * u)) * _TIME, -_FASTEST, _FASTEST
+            )
             never = theta != theta
             return (theta + theta_dot * _TIME, theta_dot), -cost, never
 

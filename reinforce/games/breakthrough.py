@@ -44,10 +44,13 @@ class Breakthrough(Game):
     state = [("own", "u8"), ("other", "u8"), ("player", "i8")]
 
     def __init__(self, rows: int = 8, columns: int = 8):
-        if not (isinstance(rows, int) and isinstance(columns,
-                                                     int) and rows >= 3 and columns >= 2 and rows * columns <= 64):
-            raise GameError(f"Breakthrough: there must be at least 3 rows, 2 columns, and at most 64 cells, got "
-                            f"{rows!r} rows and {columns!r} columns")
+        if not (
+            isinstance(rows, int) and isinstance(columns, int) and rows >= 3 and columns >= 2 and rows * columns <= 64
+        ):
+            raise GameError(
+                f"Breakthrough: there must be at least 3 rows, 2 columns, and at most 64 cells, got "
+                f"{rows!r} rows and {columns!r} columns"
+            )
         self.rows, self.columns = rows, columns
         self.num_actions = 3 * rows * columns
         filled = 2 if rows >= 6 else 1
@@ -64,8 +67,9 @@ class Breakthrough(Game):
         top, bottom = np.uint64(filled), np.uint64(filled << cells - filled.bit_length())
         goals = (np.uint64(row << cells - columns), np.uint64(row))
         right = sum(1 << r * columns for r in range(rows))  # of the cells that a move to the left or right starts from
-        from_left, from_right = np.uint64(((1 << cells) - 1) & ~right), np.uint64(
-            ((1 << cells) - 1) & ~(right << columns - 1)
+        from_left, from_right = (
+            np.uint64(((1 << cells) - 1) & ~right),
+            np.uint64(((1 << cells) - 1) & ~(right << columns - 1)),
         )
         less, straight, more = np.uint64(columns - 1), np.uint64(columns), np.uint64(columns + 1)
 

@@ -41,11 +41,14 @@ class ConnectFour(Game):
 
     def __init__(self, rows: int = 6, columns: int = 7, length: int = 4):
         if not all(isinstance(n, int) and n >= 1 for n in (rows, columns, length)):
-            raise GameError(f"ConnectFour: rows, columns and length must be integers >= 1, got {rows!r}, "
-                            f"{columns!r}, {length!r}")
+            raise GameError(
+                f"ConnectFour: rows, columns and length must be integers >= 1, got {rows!r}, {columns!r}, {length!r}"
+            )
         if (rows + 1) * columns > 63 or columns > 26:
-            raise GameError(f"ConnectFour: (rows + 1) * columns must be at most 63, and columns at most 26, got {rows} "
-                            f"rows and {columns} columns")
+            raise GameError(
+                f"ConnectFour: (rows + 1) * columns must be at most 63, and columns at most 26, got {rows} "
+                f"rows and {columns} columns"
+            )
         self.rows, self.columns, self.length = rows, columns, length
         self.num_actions, self.max_length = columns, rows * columns
         self.observation_shape = (2, rows, columns)
@@ -114,9 +117,13 @@ class ConnectFour(Game):
         x, o = (int(state.data[0][f]) for f in ("own", "other"))
         if state.data[0]["player"] == 1:
             x, o = o, x
-        lines = [[".xo"[(x >> bit & 1) + 2 * (o >> bit & 1)]
-                  for bit in range(r, self.columns * (self.rows + 1),
-                                   self.rows + 1)] for r in reversed(range(self.rows))]
+        lines = [
+            [
+                ".xo"[(x >> bit & 1) + 2 * (o >> bit & 1)]
+                for bit in range(r, self.columns * (self.rows + 1), self.rows + 1)
+            ]
+            for r in reversed(range(self.rows))
+        ]
         return "\n".join(" ".join(line) for line in [*lines, _LETTERS[: self.columns]])
 
     def action_name(self, state: State, action: int) -> str:

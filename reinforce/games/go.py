@@ -105,9 +105,12 @@ class Go(Game):
     def rules(self) -> Rules:
         """Chains as linked stones with pseudo-liberties."""
         size, komi, superko, width = self.size, self.komi, self.superko, self.size + 1
-        points, cells, longest, low_bits = self.size**2, (
-            self.size + 1
-        ) * (self.size + 2), self.max_length, self._filter_bits() - 1
+        points, cells, longest, low_bits = (
+            self.size**2,
+            (self.size + 1) * (self.size + 2),
+            self.max_length,
+            self._filter_bits() - 1,
+        )
         zobrist = _zobrist(3 * cells)  # of a color and a cell
 
         @device
@@ -128,9 +131,9 @@ class Go(Game):
         # whether the chain of `a` has no other liberty than the point between a, b, c and d
         def only_liberty(state, a, b, c, d):
             head = state.head[a]
-            return state.liberties[head] == 1 + (
-                state.head[b] == head
-            ) + (state.head[c] == head) + (state.head[d] == head)
+            return state.liberties[head] == 1 + (state.head[b] == head) + (state.head[c] == head) + (
+                state.head[d] == head
+            )
 
         @device
         def chain_hash(state, p):
@@ -146,12 +149,18 @@ class Go(Game):
             mine = state.player + 1
             others = 3 - mine
             w, e, s, n = p - 1, p + 1, p - width, p + width
-            cw, ce, cs, cn = np.int64(
-                state.color[w]
-            ), np.int64(state.color[e]), np.int64(state.color[s]), np.int64(state.color[n])
-            lw, le, ls, ln = only_liberty(
-                state, w, e, s, n
-            ), only_liberty(state, e, w, s, n), only_liberty(state, s, w, e, n), only_liberty(state, n, w, e, s)
+            cw, ce, cs, cn = (
+                np.int64(state.color[w]),
+                np.int64(state.color[e]),
+                np.int64(state.color[s]),
+                np.int64(state.color[n]),
+            )
+            lw, le, ls, ln = (
+                only_liberty(state, w, e, s, n),
+                only_liberty(state, e, w, s, n),
+                only_liberty(state, s, w, e, n),
+                only_liberty(state, n, w, e, s),
+            )
             takes = (cw == others and lw) or (ce == others and le) or (cs == others and ls) or (cn == others and ln)
             if not superko:
                 if p == state.ko:
@@ -159,9 +168,13 @@ class Go(Game):
                 if takes:
                     return True
             breathes = cw == _EMPTY or ce == _EMPTY or cs == _EMPTY or cn == _EMPTY
-            breathes = breathes or (
-                cw == mine and not lw
-            ) or (ce == mine and not le) or (cs == mine and not ls) or (cn == mine and not ln)
+            breathes = (
+                breathes
+                or (cw == mine and not lw)
+                or (ce == mine and not le)
+                or (cs == mine and not ls)
+                or (cn == mine and not ln)
+            )
             if not takes and not breathes:
                 return False
             if not superko:

@@ -117,8 +117,10 @@ class Hex(Game):
     def draw(self, state: State) -> str:
         """Rows of x, o and dots, each shifted by half a cell, with the names of rows and columns."""
         board = state.data[0]["board"].reshape(self.size + 2, self.size + 2)[1:-1, 1:-1]
-        lines = [f"{' ' * r}{r + 1} {' '.join('.' if v == 0 else 'x' if v > 0 else 'o' for v in row)}" for r,
-                 row in enumerate(board)]
+        lines = [
+            f"{' ' * r}{r + 1} {' '.join('.' if v == 0 else 'x' if v > 0 else 'o' for v in row)}"
+            for r, row in enumerate(board)
+        ]
         return "\n".join([" " + " ".join(_LETTERS[: self.size]), *lines])
 
     def action_name(self, state: State, action: int) -> str:

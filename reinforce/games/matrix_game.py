@@ -43,8 +43,10 @@ class MatrixGame(Game):
                 "MatrixGame: payoffs must be an array of numbers, got what NumPy cannot make one"
             ) from error
         if table.ndim < 2 or table.shape[0] != table.ndim - 1 or table.size == 0:
-            raise GameError(f"MatrixGame: payoffs must have the shape (players, actions of player 0, actions of player "
-                            f"1, ...), got shape {table.shape}")
+            raise GameError(
+                f"MatrixGame: payoffs must have the shape (players, actions of player 0, actions of player "
+                f"1, ...), got shape {table.shape}"
+            )
         self.payoffs = check.finite(table, "MatrixGame: payoffs", error=GameError)
         self.num_players = self.max_length = table.ndim - 1
         self.num_actions = max(table.shape[1:])

@@ -43,9 +43,7 @@ class Pig(Game):
 
     def __init__(self, goal: int = 100, sides: int = 6):
         if not (isinstance(goal, int) and isinstance(sides, int) and goal >= 1 and sides >= 2):
-            raise GameError(
-                f"Pig: goal must be an integer >= 1 and sides of at least 2, got {goal!r} and {sides!r}"
-            )
+            raise GameError(f"Pig: goal must be an integer >= 1 and sides of at least 2, got {goal!r} and {sides!r}")
         self.goal, self.sides = goal, sides
         self.num_outcomes = sides
 
@@ -97,8 +95,10 @@ class Pig(Game):
     def draw(self, state: State) -> str:
         """The points."""
         s = state.data[0]
-        turn = "" if state.terminal else f", {'xo'[s['player']]} has {s['turn']} this turn" + (
-            " and rolls" if s["rolling"] else ""
+        turn = (
+            ""
+            if state.terminal
+            else f", {'xo'[s['player']]} has {s['turn']} this turn" + (" and rolls" if s["rolling"] else "")
         )
         return f"x: {s['points'][0]}, o: {s['points'][1]}{turn}"
 

@@ -85,8 +85,18 @@ class MatchResult:
 
     def to_dataframe(self) -> Any:
         """Return the table as a pandas DataFrame with a row for each player."""
-        return dataframe({"wins": self.wins, "draws": self.draws, "losses": self.losses, "score": self.score,
-                          "error": self.error, "return": self.returns.mean(axis=0)}, "player", self.names)
+        return dataframe(
+            {
+                "wins": self.wins,
+                "draws": self.draws,
+                "losses": self.losses,
+                "score": self.score,
+                "error": self.error,
+                "return": self.returns.mean(axis=0),
+            },
+            "player",
+            self.names,
+        )
 
     def plot(self, ax: Any = None, **bars: Any) -> Any:
         """Draw the score of each player with its standard error; the dashed line is that of equal players.
@@ -104,16 +114,27 @@ class MatchResult:
         """
         n = len(self.names)
         with plots.axes(ax, xlabel="player", ylabel="score [%]", ylim=(0, 100)) as ax:
-            ax.bar(range(n), 100 * self.score,
-                   **{"yerr": 100 * self.error, "color": plots.COLORS[0], "alpha": 0.6, "width": 0.6, **bars})
+            ax.bar(
+                range(n),
+                100 * self.score,
+                **{"yerr": 100 * self.error, "color": plots.COLORS[0], "alpha": 0.6, "width": 0.6, **bars},
+            )
             ax.axhline(100 / n, color="black", linewidth=0.8, linestyle="--")
             ax.set_xticks(range(n), self.names)
         return ax
 
     def _repr_html_(self) -> str:
-        return html_table(f"{len(self.returns)} games of {self.game}",
-                          {"player": self.names, "wins": self.wins, "draws": self.draws, "losses": self.losses,
-                           "score": self._scores(), "return": self.returns.mean(axis=0)})
+        return html_table(
+            f"{len(self.returns)} games of {self.game}",
+            {
+                "player": self.names,
+                "wins": self.wins,
+                "draws": self.draws,
+                "losses": self.losses,
+                "score": self._scores(),
+                "return": self.returns.mean(axis=0),
+            },
+        )
 
     def _scores(self):
         spread = [f" ± {100 * e:.1f}" if len(self.returns) > 1 else "" for e in self.error]
@@ -121,8 +142,10 @@ class MatchResult:
 
     def __str__(self) -> str:
         n, different = len(self.returns), len(set(zip(self.moves, self.first.tolist(), strict=True)))
-        lines = [f"{n} game{'s' if n > 1 else ''} of "
-                 f"{self.game}{f', {different} of them different' if different < n else ''}"]
+        lines = [
+            f"{n} game{'s' if n > 1 else ''} of "
+            f"{self.game}{f', {different} of them different' if different < n else ''}"
+        ]
         width = max(len("player"), *map(len, self.names))
         lines.append(f"{'player':{width}}  {'wins':>6} {'draws':>6} {'losses':>6}   score             return")
         for i, (name, score) in enumerate(zip(self.names, self._scores(), strict=True)):
@@ -131,9 +154,15 @@ class MatchResult:
         return "\n".join(line.rstrip() for line in lines)
 
 
-def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int = 100, *, seed: int = 0,
-               report: Reports = None,
-               progress: bool | None = None) -> MatchResult:
+def play_match(
+    game: Any,
+    players: Sequence[Any] | Mapping[str, Any],
+    games: int = 100,
+    *,
+    seed: int = 0,
+    report: Reports = None,
+    progress: bool | None = None,
+) -> MatchResult:
     """Let players play a game against each other; seats rotate from game to game.
 
     Games are played side by side, and each player is asked for its moves in all positions at once.
@@ -201,11 +230,14 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     title = f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0]
     over = np.zeros(games, bool)
     with Work("play_match", report, False if human else progress, title=title, unit="game", total=games) as work:
+
         def ended(numbers):
             over[numbers] = True
             sums = returns.sum(axis=0).tolist()
-            work({"step": int(over.sum()), **dict(zip(names, sums, strict=True))},
-                 "returns " + " : ".join(f"{r:g}" for r in sums))
+            work(
+                {"step": int(over.sum()), **dict(zip(names, sums, strict=True))},
+                "returns " + " : ".join(f"{r:g}" for r in sums),
+            )
             return work.stopped is not None
 
         for begin in range(0, games, at_once):
@@ -220,8 +252,14 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     return MatchResult(repr(game), tuple(names), returns[played], [moves[k] for k in played], played % len(entrants))
 
 
-def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, returns: np.ndarray,
-          ended: Callable[[np.ndarray], bool]) -> Any:
+def _play(
+    game: Any,
+    entrants: list[Player],
+    numbers: np.ndarray,
+    seed: int,
+    returns: np.ndarray,
+    ended: Callable[[np.ndarray], bool],
+) -> Any:
     """Play the games of these numbers to their ends, one move of each at a time; fills in the returns.
 
     `ended` is told which games are over, and returns True to end the others too.
@@ -242,17 +280,19 @@ def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, ret
         actions = np.full(len(going), -1)
         lucky = movers == CHANCE
         if lucky.any():
-            passed = rng.random(lucky.sum())[:, None] * chance[lucky].sum(
-                axis=1, keepdims=True
-            ) < np.cumsum(chance[lucky], axis=1)
+            passed = rng.random(lucky.sum())[:, None] * chance[lucky].sum(axis=1, keepdims=True) < np.cumsum(
+                chance[lucky], axis=1
+            )
             actions[lucky] = passed.argmax(axis=1)
         for i, entrant in enumerate(entrants):
             mine = np.flatnonzero(~lucky & (seats[going, np.maximum(movers, 0)] == i))
             if len(mine):
                 actions[mine] = _ask(entrant, table, going[mine], masks[mine], (seed, numbers[going[mine]], ply), rng)
         table.play(going, actions)
-    raise GameError(f"play_match: a game of {game.name} is not over after max_length = {game.max_length} moves "
-                    f"(check_game finds such errors)")
+    raise GameError(
+        f"play_match: a game of {game.name} is not over after max_length = {game.max_length} moves "
+        f"(check_game finds such errors)"
+    )
 
 
 def _ask(entrant, table, indices, masks, draw, rng):
@@ -264,11 +304,14 @@ def _ask(entrant, table, indices, masks, draw, rng):
         raise GameError(
             f"play_match: {entrant.name} raised {type(error).__name__}: {error}, in {table.told(indices)}"
         ) from error
-    check.shape(given, (len(indices),), f"play_match: actions of {entrant.name}", error=GameError,
-                hint="one for each position")
+    check.shape(
+        given, (len(indices),), f"play_match: actions of {entrant.name}", error=GameError, hint="one for each position"
+    )
     for k, action, mask in zip(indices, given, masks, strict=True):
         if not (isinstance(action, np.integer) and 0 <= action < len(mask) and mask[action]):
             legal = np.flatnonzero(mask).tolist()
-            raise IllegalActionError(f"play_match: {entrant.name} played {action!s}, which is not legal in "
-                                     f"{table.told([k])} (legal: {legal})")
+            raise IllegalActionError(
+                f"play_match: {entrant.name} played {action!s}, which is not legal in "
+                f"{table.told([k])} (legal: {legal})"
+            )
     return given

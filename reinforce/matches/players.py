@@ -87,8 +87,9 @@ def as_player(game: Any, player: Any, name: str | None = None) -> Player:
     if isinstance(player, Random):
         return Player(called, player, _random)
     if isinstance(player, Human):
-        return Player(called, player, lambda table, indices, masks, draw,
-                      rng: [player.ask(table.state(k)) for k in indices])
+        return Player(
+            called, player, lambda table, indices, masks, draw, rng: [player.ask(table.state(k)) for k in indices]
+        )
     if isinstance(player, Policy):
         if tuple(player.observation_shape) != tuple(game.observation_shape) or player.num_actions != game.num_actions:
             raise GameError(
@@ -96,11 +97,14 @@ def as_player(game: Any, player: Any, name: str | None = None) -> Player:
                 f"{game.num_actions} actions as {game.name} has, "
                 f"got {tuple(player.observation_shape)} and {player.num_actions}"
             )
-        return Player(called, player, lambda table, indices, masks, draw,
-                      rng: player(table.observations(indices), mask=masks))
+        return Player(
+            called, player, lambda table, indices, masks, draw, rng: player(table.observations(indices), mask=masks)
+        )
     if isinstance(player, type) or not callable(player):
-        raise GameError(f"play_match: a player must be a search, a policy, a function of a position, Random() or "
-                        f"Human(), got {player!r:.80}{' (a class: call it)' * isinstance(player, type)}")
+        raise GameError(
+            f"play_match: a player must be a search, a policy, a function of a position, Random() or "
+            f"Human(), got {player!r:.80}{' (a class: call it)' * isinstance(player, type)}"
+        )
     if hasattr(player, "py_func"):
         return Player(called, player, _compiled(game, player, called))
     if hasattr(player, "game"):
@@ -120,9 +124,15 @@ def _search(search):
 
     def act(table, indices, masks, draw, rng):
         seed, numbers, move = draw
-        given = {"seed": int(np.random.default_rng((seed, numbers[0], move,
-                                                    getattr(search, "seed",
-                                                            0) % 2**63)).integers(2**62))} if seeded else {}
+        given = (
+            {
+                "seed": int(
+                    np.random.default_rng((seed, numbers[0], move, getattr(search, "seed", 0) % 2**63)).integers(2**62)
+                )
+            }
+            if seeded
+            else {}
+        )
         return np.atleast_1d(search([table.state(k) for k in indices], **given).action)
 
     return act
@@ -133,8 +143,10 @@ def _one_by_one(function, name):
         try:
             return function(state)
         except Exception as error:  # whatever a user's function raises
-            raise GameError(f"play_match: {name} raised {type(error).__name__}: {error}, in the position of "
-                            f"{state.game.name} after {state.moves}") from error
+            raise GameError(
+                f"play_match: {name} raised {type(error).__name__}: {error}, in the position of "
+                f"{state.game.name} after {state.moves}"
+            ) from error
 
     return lambda table, indices, masks, draw, rng: [ask(table.state(k)) for k in indices]
 
@@ -150,8 +162,9 @@ def _compiled(game, policy, name):
         )
     options = rule_options(plain(policy))
     key = fingerprint(game.key, plain(policy), *options)
-    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": rule_function(policy, **options)},
-                  nogil=True).choose
+    kernel = wire(
+        "player", f"Moves of {name}. {key}", [choose], {"policy": rule_function(policy, **options)}, nogil=True
+    ).choose
 
     def act(table, indices, masks, draw, rng):
         actions = np.zeros(len(indices), np.int64)
@@ -173,8 +186,9 @@ def _read(state, text):
     for action in state.legal_actions:
         if state.action_name(action) == text:
             return action
-    raise IllegalActionError(f"{state.game.name}: {text!r} is not legal (legal: "
-                             f"{', '.join(map(state.action_name, state.legal_actions))})")
+    raise IllegalActionError(
+        f"{state.game.name}: {text!r} is not legal (legal: {', '.join(map(state.action_name, state.legal_actions))})"
+    )
 
 
 @template

@@ -73,8 +73,9 @@ class _Objects(_Table):
 
     def look(self, indices):
         states = [self.states[k] for k in indices]
-        masks, chance = (np.array([getattr(s, what) for s in states]).reshape(len(states), -1)
-                         for what in ("legal_mask", "chance"))
+        masks, chance = (
+            np.array([getattr(s, what) for s in states]).reshape(len(states), -1) for what in ("legal_mask", "chance")
+        )
         return np.array([s.player for s in states]), np.array([s.terminal for s in states], bool), masks, chance
 
     def play(self, indices, actions):

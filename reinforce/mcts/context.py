@@ -17,8 +17,20 @@ from triskele.core.extend import device, threads
 
 from .tree import COUNTS, LINKS, PARENTS, STATS, STREAM, Tree
 
-__all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "counts_at",
-           "pointer", "run_chunks", "tree_at"]
+__all__ = [
+    "FIRST_FREE",
+    "NODE_CAPACITY",
+    "STATES",
+    "TREES",
+    "CHUNKS",
+    "at",
+    "call",
+    "context_of",
+    "counts_at",
+    "pointer",
+    "run_chunks",
+    "tree_at",
+]
 
 # places in the array; tree arrays follow from _ARRAYS on, and FIRST_FREE is the first place for a kernel's own
 TREES, CHUNKS, NODE_CAPACITY, EDGE_CAPACITY, STATES, _ARRAYS, FIRST_FREE = 0, 1, 2, 3, 4, 5, 16

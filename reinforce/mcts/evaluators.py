@@ -62,8 +62,10 @@ class Compiled:
         self.python = plain(function)
         count = required(self.python)
         if count not in (2, 3):
-            raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got "
-                                 f"{self.python.__name__}{inspect.signature(self.python)}")
+            raise EvaluatorError(
+                f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got "
+                f"{self.python.__name__}{inspect.signature(self.python)}"
+            )
         self.gives_priors, self.function = count == 3, rule_function(self.python, _nrt=True)
         self.key = fingerprint(self.python, count)
 
@@ -91,5 +93,6 @@ def as_evaluator(evaluator: Any) -> Any:
     try:
         return Compiled(evaluator)
     except GameError as error:
-        raise EvaluatorError(f"MCTS: evaluator must be RandomRollout(...), Network(...), a Policy or a function, got "
-                             f"{evaluator!r:.80}") from error
+        raise EvaluatorError(
+            f"MCTS: evaluator must be RandomRollout(...), Network(...), a Policy or a function, got {evaluator!r:.80}"
+        ) from error

@@ -32,18 +32,20 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
     node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), number)
     where = f"MCTS: {game.name} after {node.moves}, node {number}"
     if status == NO_ACTION:
-        raise GameError(f"{where}: there or in a random game from there no action is legal (or chances do not sum to "
-                        f"1), but the game is not over")
+        raise GameError(
+            f"{where}: there or in a random game from there no action is legal (or chances do not sum to "
+            f"1), but the game is not over"
+        )
     if status == TOO_LONG:
         raise GameError(f"{where}: a game from there had more than max_length = {game.max_length} moves")
     if status == NOT_ZERO_SUM:
-        raise SearchError(
-            f"{where}: solver=True needs returns from -1 to 1 that sum to 0, got others"
-        )
+        raise SearchError(f"{where}: solver=True needs returns from -1 to 1 that sum to 0, got others")
     if status == BAD_PLAYER:
-        raise GameError(f"{where}: player must be 0 to "
-                        f"{game.num_players - 1}{', or CHANCE' * bool(game.num_outcomes)}, got another one "
-                        f"{_bad_player(game, node)}")
+        raise GameError(
+            f"{where}: player must be 0 to "
+            f"{game.num_players - 1}{', or CHANCE' * bool(game.num_outcomes)}, got another one "
+            f"{_bad_player(game, node)}"
+        )
     what = f"evaluator {evaluator!r}"
     cause, values, priors = _again(game, evaluator, node)
     if status == NOT_FINITE:
@@ -67,16 +69,19 @@ def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves:
         wrong = ~np.isfinite(tree.totals[t, :count])
         if wrong.any():
             node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), int(np.argmax(wrong)))
-            raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} "
-                              f"must give finite numbers, got NaN or infinity")
+            raise SearchError(
+                f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} "
+                f"must give finite numbers, got NaN or infinity"
+            )
 
 
 def check_scores(game: Game, policy: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
     """Raise an error if a user's score function has returned NaN."""
     for t in np.flatnonzero(tree.counts[:, NAN_NODE]):
         node = Node(SearchTree(game, tree, states, int(t), moves[t // replicas]), int(tree.counts[t, NAN_NODE]) - 1)
-        raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: policy {policy!r} must give "
-                          f"numbers, got NaN")
+        raise SearchError(
+            f"MCTS: {game.name} after {node.moves}, node {node.number}: policy {policy!r} must give numbers, got NaN"
+        )
 
 
 def _bad_player(game, node):
@@ -97,8 +102,10 @@ def _again(game, evaluator, node):
     if not isinstance(evaluator, Compiled) or node.terminal or node.player < 0:
         return None, None, None
     try:
-        evaluator.python(node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state,
-                         *(values, priors)[: 2 if evaluator.gives_priors else 1])
+        evaluator.python(
+            node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state,
+            *(values, priors)[: 2 if evaluator.gives_priors else 1],
+        )
     except Exception as error:  # noqa: BLE001  the caller reports it
         return error, None, None
     return None, values, priors

@@ -76,8 +76,10 @@ class LearnedModel:
         check.integer(self.num_actions, "LearnedModel: num_actions", 1, error=SearchError)
         kinds = [hasattr(f, "py_func") for f in self.functions]
         if any(not callable(f) for f in self.functions) or len(set(kinds)) != 1:
-            raise SearchError("LearnedModel: representation, dynamics and prediction must be all NumPy functions, or "
-                              "all Numba functions")
+            raise SearchError(
+                "LearnedModel: representation, dynamics and prediction must be all NumPy functions, or "
+                "all Numba functions"
+            )
         if kinds[0] and self.embedding is None:
             raise SearchError("LearnedModel: with Numba functions the embedding must be given, as (shape, dtype)")
 
@@ -134,8 +136,9 @@ class MuZero:
     array([1, 1, 1])
     """
 
-    def __init__(self, model: LearnedModel, simulations: int = 50, policy: Gumbel | MuZeroPUCT | None = None,
-                 seed: int = 0):
+    def __init__(
+        self, model: LearnedModel, simulations: int = 50, policy: Gumbel | MuZeroPUCT | None = None, seed: int = 0
+    ):
         policy = Gumbel() if policy is None else policy
         check.kind(model, LearnedModel, "MuZero: model", error=SearchError)
         check.integer(simulations, "MuZero: simulations", 1, error=SearchError)
@@ -153,8 +156,9 @@ class MuZero:
     def __repr__(self) -> str:
         return f"<MuZero: {self.model.num_actions} actions, {self.simulations} simulations, {self.policy!r}>"
 
-    def __call__(self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None,
-                 seed: int | None = None) -> LearnedSearchResult:
+    def __call__(
+        self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None, seed: int | None = None
+    ) -> LearnedSearchResult:
         """Search from each of B observations.
 
         Parameters
@@ -174,8 +178,10 @@ class MuZero:
         """
         observations = np.asarray(observations)
         if observations.ndim == 0 or observations.dtype.kind not in "biuf" or not len(observations):
-            raise SearchError(f"MuZero: observations must be a (batch, ...) array of numbers, got shape "
-                              f"{observations.shape} of {observations.dtype}")
+            raise SearchError(
+                f"MuZero: observations must be a (batch, ...) array of numbers, got shape "
+                f"{observations.shape} of {observations.dtype}"
+            )
         trees, actions = len(observations), self.model.num_actions
         legal = np.ones((trees, actions), bool) if legal is None else np.asarray(legal)
         if legal.shape != (trees, actions) or legal.dtype != bool:
@@ -197,14 +203,22 @@ class MuZero:
         made.run(self, tree, noise, observations, legal, params, self.seed if seed is None else seed)
         for t in np.flatnonzero(tree.counts[:, STATUS]):
             node = int(tree.counts[t, ERROR_NODE])
-            raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} "
-                                 f"(after {moves_to(tree, int(t), node)}) from observation {t}")
+            raise EvaluatorError(
+                f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} "
+                f"(after {moves_to(tree, int(t), node)}) from observation {t}"
+            )
         out = LearnedSearchResult(
-            np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64),
-            np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees), tree,
+            np.zeros(trees, np.int64),
+            np.zeros((trees, actions)),
+            np.zeros((trees, actions), np.int64),
+            np.zeros((trees, actions)),
+            np.zeros((trees, actions), np.float32),
+            np.zeros(trees),
+            tree,
         )
-        made.kernels.results(tree, noise, self.formula, out.action, out.policy, out.visits, out.values, out.priors,
-                             out.root_value)
+        made.kernels.results(
+            tree, noise, self.formula, out.action, out.policy, out.visits, out.values, out.priors, out.root_value
+        )
         return out
 
 
@@ -229,8 +243,10 @@ def _jitted(model):
         batch = chosen.shape[0]
         out = model.dynamics(params, embeddings, chosen)
         if not isinstance(out, tuple) or len(out) not in (2, 3):
-            raise EvaluatorError(f"LearnedModel: dynamics must return (embeddings, rewards) or (embeddings, rewards, "
-                                 f"discounts), got {type(out).__name__}")
+            raise EvaluatorError(
+                f"LearnedModel: dynamics must return (embeddings, rewards) or (embeddings, rewards, "
+                f"discounts), got {type(out).__name__}"
+            )
         following, rewards = out[0], out[1]
         discounts = out[2] if len(out) == 3 else np.full(batch, discount, np.float32)
         check.shape(following, np.shape(embeddings), "LearnedModel: dynamics: embeddings", error=EvaluatorError)
@@ -239,8 +255,11 @@ def _jitted(model):
         logits, values = predict(params, following, batch)
         priors = masked_softmax(logits, np.ones((batch, actions), np.bool_))
         return (
-            following.astype(embeddings.dtype), rewards.astype(np.float32), discounts.astype(np.float32),
-            priors.astype(np.float32), values.astype(np.float32),
+            following.astype(embeddings.dtype),
+            rewards.astype(np.float32),
+            discounts.astype(np.float32),
+            priors.astype(np.float32),
+            values.astype(np.float32),
         )
 
     return core.jit(root), core.jit(step)

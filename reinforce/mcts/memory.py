@@ -37,8 +37,11 @@ class Memory:
     def __init__(self, game: Game, trees: int, nodes: int, edges: int, replicas: int):
         self.game, self.shape, self.replicas = game, (trees, nodes, edges), replicas
         actions, roots = game.num_actions, trees // replicas
-        least = trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + (COUNTS + STREAM) * 8
-                         + 64) + roots * width(actions) * 8 + actions * 16
+        least = (
+            trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + (COUNTS + STREAM) * 8 + 64)
+            + roots * width(actions) * 8
+            + actions * 16
+        )
         self.block = np.empty(least + 24 * _LINE, np.uint8)
         self._used = -pointer(self.block) % _LINE
         self.tree: Tree = new_tree(trees, nodes, edges, self._carve)
@@ -52,8 +55,16 @@ class Memory:
             self._carve(2 * actions, np.float64),
         )
         own = (
-            self.goals, self.budgets, self.waits, self.seeds, self._results, self._scratch, game.dtype.itemsize,
-            replicas, actions, game.num_players,
+            self.goals,
+            self.budgets,
+            self.waits,
+            self.seeds,
+            self._results,
+            self._scratch,
+            game.dtype.itemsize,
+            replicas,
+            actions,
+            game.num_players,
         )
         self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
         self._address, self._floats = pointer(self._context), self._context.view(np.float64)

@@ -55,8 +55,9 @@ class Network:
     gives_priors = True
 
     def __init__(self, net: Callable, params: Any = None):
-        check.kind(net, Callable, "Network: net", "a function (params, observations) -> (logits, values)",
-                   error=EvaluatorError)
+        check.kind(
+            net, Callable, "Network: net", "a function (params, observations) -> (logits, values)", error=EvaluatorError
+        )
         self._apply = net if params is not None else _call
         self.params = net if params is None else params
         self._jitted: dict[tuple[int, int], Jitted] = {}
@@ -102,18 +103,27 @@ class PolicyPriors(Network):
     """
 
     def __init__(self, policy: Policy):
-        check.kind(policy.head, Categorical, "MCTS: the head of a policy as evaluator", error=EvaluatorError,
-                   hint="probabilities of discrete actions")
+        check.kind(
+            policy.head,
+            Categorical,
+            "MCTS: the head of a policy as evaluator",
+            error=EvaluatorError,
+            hint="probabilities of discrete actions",
+        )
         super().__init__(_of_policy, (policy.head.network, policy.normalizer))
         self._policy = policy
 
     def batch(self, game: Game, rows: int) -> Batch:
         """See `Network`."""
-        ours, theirs = (tuple(self._policy.observation_shape), self._policy.num_actions), \
-                       (tuple(game.observation_shape), game.num_actions)
+        ours, theirs = (
+            (tuple(self._policy.observation_shape), self._policy.num_actions),
+            (tuple(game.observation_shape), game.num_actions),
+        )
         if ours != theirs:
-            raise EvaluatorError(f"MCTS: the policy is for observations {ours[0]} and {ours[1]} actions, got "
-                                 f"{game.name} with observations {theirs[0]} and {theirs[1]} actions")
+            raise EvaluatorError(
+                f"MCTS: the policy is for observations {ours[0]} and {ours[1]} actions, got "
+                f"{game.name} with observations {theirs[0]} and {theirs[1]} actions"
+            )
         return super().batch(game, rows)
 
 
@@ -131,8 +141,13 @@ def _checked(where, out, masks, players, actions):
     check.shape(logits, (batch, actions), f"{where}: logits", error=EvaluatorError)
     if values is None:
         values = np.zeros((batch, players), np.float32)
-    check.shape(values, [(batch,), (batch, 1), (batch, players)] if players <= 2 else (batch, players),
-                f"{where}: values", error=EvaluatorError, hint=f"{players} players")
+    check.shape(
+        values,
+        [(batch,), (batch, 1), (batch, players)] if players <= 2 else (batch, players),
+        f"{where}: values",
+        error=EvaluatorError,
+        hint=f"{players} players",
+    )
     if np.shape(values) == (batch,):
         values = values[:, None]
     return masked_softmax(logits, masks).astype(np.float32), values.astype(np.float32)
@@ -163,8 +178,9 @@ class BatchFunction:
     def __init__(self, function: Callable):
         self.function = check.kind(function, Callable, "MCTS: evaluator", error=EvaluatorError)
 
-    def evaluate(self, where: str, game: Game, observations: np.ndarray,
-                 masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(
+        self, where: str, game: Game, observations: np.ndarray, masks: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Priors (batch, num_actions) and values (batch, 1 or num_players), float32; errors begin with `where`."""
         try:
             out = self.function(observations)

@@ -59,8 +59,15 @@ class SearchResult:
     ((7,), 200)
     """
 
-    def __init__(self, game: Game, numbers: np.ndarray, memory: Memory, moves: Sequence[tuple[int, ...]], single: bool,
-                 concluded: tuple[np.ndarray, np.ndarray] | None):
+    def __init__(
+        self,
+        game: Game,
+        numbers: np.ndarray,
+        memory: Memory,
+        moves: Sequence[tuple[int, ...]],
+        single: bool,
+        concluded: tuple[np.ndarray, np.ndarray] | None,
+    ):
         self.single, self._game, self._numbers, self._moves, self._concluded = single, game, numbers, moves, concluded
         self._tree, self._states, self._replicas = memory.tree, memory.states, memory.replicas
         self._block = memory.block  # held, so that no other search takes this memory
@@ -69,8 +76,10 @@ class SearchResult:
         """Nodes and edges in use, without the memory of the search around them."""
         nodes, edges = self._tree.counts[:, [NODES, EDGES]].max(axis=0)
         rows = {name: edges if name in ("children", "actions", "priors") else nodes for name in self._tree._fields}
-        cut = {name: x if name in ("counts", "streams") else x[:, : rows[name]].copy()
-               for name, x in self._tree._asdict().items()}
+        cut = {
+            name: x if name in ("counts", "streams") else x[:, : rows[name]].copy()
+            for name, x in self._tree._asdict().items()
+        }
         kept = {name: value for name, value in vars(self).items() if name not in ("trees", "_block")}
         return {**kept, "_tree": Tree(**cut), "_states": self._states[:, :nodes].copy()}
 
@@ -122,8 +131,9 @@ class SearchResult:
 
     @functools.cached_property
     def trees(self) -> list[SearchTree]:
-        return [SearchTree(self._game, self._tree, self._states, k * self._replicas, m) for k,
-                m in enumerate(self._moves)]
+        return [
+            SearchTree(self._game, self._tree, self._states, k * self._replicas, m) for k, m in enumerate(self._moves)
+        ]
 
     @property
     def tree(self) -> Any:
@@ -137,8 +147,11 @@ class SearchResult:
     def to_dataframe(self) -> Any:
         """Return a pandas DataFrame with a row for each action; of a batch, for each action of each position."""
         columns = {"visits": self.visits, "value": self.values, "prior": self.priors, "policy": self.policy}
-        table = dataframe({name: np.ravel(x) for name, x in columns.items()}, "action",
-                          np.tile(np.arange(self._game.num_actions), len(self._moves)))
+        table = dataframe(
+            {name: np.ravel(x) for name, x in columns.items()},
+            "action",
+            np.tile(np.arange(self._game.num_actions), len(self._moves)),
+        )
         if not self.single:
             table.insert(0, "position", np.repeat(np.arange(len(self._moves)), self._game.num_actions))
         return table
@@ -163,8 +176,10 @@ class SearchResult:
             If the result is that of a batch of positions.
         """
         if not self.single:
-            raise SearchError(f"SearchResult.plot: the result of one position can be drawn, got a batch of "
-                              f"{len(self._moves)} (see to_dataframe)")
+            raise SearchError(
+                f"SearchResult.plot: the result of one position can be drawn, got a batch of "
+                f"{len(self._moves)} (see to_dataframe)"
+            )
         with plots.axes(ax, xlabel="action", ylabel="visits") as ax:
             drawn = ax.bar(np.arange(len(self.visits)), self.visits, **{"color": plots.COLORS[0], "alpha": 0.5, **bars})
             drawn[self.action].set_alpha(1.0)
@@ -173,19 +188,34 @@ class SearchResult:
 
     def _repr_html_(self) -> str:
         if not self.single:
-            return html_table(f"Search of {len(self._moves)} positions of {self._game.name}",
-                              {"position": range(len(self._moves)), "action": self.action, "value": self.root_value,
-                               "proven": self.proven, "simulations": self.simulations})
+            return html_table(
+                f"Search of {len(self._moves)} positions of {self._game.name}",
+                {
+                    "position": range(len(self._moves)),
+                    "action": self.action,
+                    "value": self.root_value,
+                    "proven": self.proven,
+                    "simulations": self.simulations,
+                },
+            )
         chosen = np.arange(len(self.visits)) == self.action
         order = np.lexsort((~chosen, -self.visits))[: min(_SHOWN, np.count_nonzero(self.visits))]
         root = self.tree.root.state
         title = f"Search of {self._game.name}: action {self.action}, value {self.root_value:.4g}"
         moves = [root.action_name(int(a)) for a in order]
-        return html_table(title + " (proven)" * self.proven,
-                          {"action": order, "move": moves, "visits": self.visits[order], "share": self.policy[order],
-                           "value": self.values[order], "prior": self.priors[order]},
-                          note=f"{len(order)} of {len(self.visits)} actions; {self.simulations:,} simulations; "
-                               f"principal variation {' '.join(map(str, self.line[:_SHOWN]))}")
+        return html_table(
+            title + " (proven)" * self.proven,
+            {
+                "action": order,
+                "move": moves,
+                "visits": self.visits[order],
+                "share": self.policy[order],
+                "value": self.values[order],
+                "prior": self.priors[order],
+            },
+            note=f"{len(order)} of {len(self.visits)} actions; {self.simulations:,} simulations; "
+            f"principal variation {' '.join(map(str, self.line[:_SHOWN]))}",
+        )
 
     def __repr__(self) -> str:
         return f"<SearchResult: action {self.action}, value {self.root_value}, {self.simulations} simulations>"
@@ -232,8 +262,11 @@ class SearchTree:
         found: list[int] = []
         node: Node | None = self.root
         while node is not None and (children := node.children):
-            action = max(children, key=lambda a: (children[a].visits,
-                                                  children[a].value)) if found or action is None else action
+            action = (
+                max(children, key=lambda a: (children[a].visits, children[a].value))
+                if found or action is None
+                else action
+            )
             found.append(int(action))
             node = children.get(action)
         return found if found or action is None else [int(action)]
@@ -333,8 +366,11 @@ class Node:
     def priors(self) -> dict[int, float]:
         """Priors of all legal actions, or probabilities of the outcomes; empty before the node is expanded."""
         edges = self._edges()
-        return dict(sorted(zip(self._tree.arrays.actions[edges].tolist(), self._tree.arrays.priors[edges].tolist(),
-                               strict=True)))
+        return dict(
+            sorted(
+                zip(self._tree.arrays.actions[edges].tolist(), self._tree.arrays.priors[edges].tolist(), strict=True)
+            )
+        )
 
     @property
     def children(self) -> dict[int, Node]:

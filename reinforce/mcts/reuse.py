@@ -62,9 +62,9 @@ def _cut(tree, states, actions, kept, new, new_states):
                 if node != root:
                     edge = tree.parents[t, node].edge
                     up.parent = parent
-                    up.edge = new.links[t, parent].first_edge + edge - tree.links[
-                        t, tree.parents[t, node].parent
-                    ].first_edge
+                    up.edge = (
+                        new.links[t, parent].first_edge + edge - tree.links[t, tree.parents[t, node].parent].first_edge
+                    )
                     new.children[t, up.edge] = nodes
                 new_states[t, nodes] = states[t, node]
                 if old.first_edge >= 0:

@@ -45,6 +45,7 @@ _MOST = 2**31 - 1  # nodes and edges are numbered by int32
 
 def _fixed(name: str) -> Any:
     """An attribute that is compiled into a search."""
+
     def refuse(self, value):
         raise SearchError(f"MCTS: {name} is compiled into the search and cannot be changed (make another MCTS)")
 
@@ -140,8 +141,10 @@ class MCTS:
     def temperature(self, value: float) -> None:
         _check("temperature", value, 0, float)
         if value > 0 and isinstance(self._policy, Gumbel):
-            raise SearchError(f"MCTS: temperature must be 0 with Gumbel, which draws actions by its own rule, got "
-                              f"{value!r} (Gumbel(gumbel_scale=...) is the scale of its noise)")
+            raise SearchError(
+                f"MCTS: temperature must be 0 with Gumbel, which draws actions by its own rule, got "
+                f"{value!r} (Gumbel(gumbel_scale=...) is the scale of its noise)"
+            )
         self._temperature = value
 
     def __init__(
@@ -161,8 +164,14 @@ class MCTS:
         parallel_leaves: int = 1,
     ):
         self._given = {k: v for k, v in locals().items() if k != "self"}
-        check.kind(game, (Game, PythonGame), "MCTS: game", "a Game", error=SearchError,
-                   hint="rl.games has some; rl.from_openspiel and others take those of other libraries")
+        check.kind(
+            game,
+            (Game, PythonGame),
+            "MCTS: game",
+            "a Game",
+            error=SearchError,
+            hint="rl.games has some; rl.from_openspiel and others take those of other libraries",
+        )
         check_limits("MCTS", game.name, game.num_players, game.num_actions, game.num_outcomes)
         _check("simulations", simulations, 1, int, optional=True)
         _check("seconds", seconds, 0, float, optional=True)
@@ -173,16 +182,19 @@ class MCTS:
         if simulations is None and seconds is None and memory is None:
             simulations = 1000
         if backup is not None and required(backup := plain(backup)) != 3:
-            raise SearchError(f"MCTS: a backup is a function (mean, visits, value) -> mean, got "
-                              f"{backup.__name__}{inspect.signature(backup)}")
+            raise SearchError(
+                f"MCTS: a backup is a function (mean, visits, value) -> mean, got "
+                f"{backup.__name__}{inspect.signature(backup)}"
+            )
         if solver and game.num_players > 2:
             raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
         self._game, self._simulations = game, simulations
         self.seconds, self.memory = seconds, memory
         if policy is None:
             policy = PUCT() if isinstance(evaluator, Policy) else UCT()
-        self._policy, self._evaluator = as_policy(policy), as_evaluator(
-            RandomRollout() if evaluator is None else evaluator
+        self._policy, self._evaluator = (
+            as_policy(policy),
+            as_evaluator(RandomRollout() if evaluator is None else evaluator),
         )
         self._backup, self._solver, self.seed, self._threads = backup, solver, seed, threads
         self.temperature = getattr(self._policy, "temperature", 0.0) if temperature is None else temperature
@@ -222,8 +234,13 @@ class MCTS:
         start, game = time.perf_counter(), self._game
         if seed is not None:
             _check("seed", seed, -(2**63), int)
-        check.kind(states, (State, np.ndarray, Sequence), "MCTS: states", "a State, several of them, or records",
-                   error=SearchError)
+        check.kind(
+            states,
+            (State, np.ndarray, Sequence),
+            "MCTS: states",
+            "a State, several of them, or records",
+            error=SearchError,
+        )
         if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(game, states, "MCTS")
@@ -276,8 +293,10 @@ class MCTS:
             raise SearchError("MCTS.advance: there has been no search to keep a tree of")
         given = np.atleast_1d(np.asarray(actions))
         if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self._threads != old.shape[0]:
-            raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self._threads} integers, one for each "
-                              f"root, got {actions!r}")
+            raise SearchError(
+                f"MCTS.advance: actions must be {old.shape[0] // self._threads} integers, one for each "
+                f"root, got {actions!r}"
+            )
         given = np.repeat(given, self._threads).astype(np.int64)
         self._check_moves(old, given)
         if isinstance(self._policy, Gumbel):
@@ -296,9 +315,11 @@ class MCTS:
         parameters = getattr(self._policy, "parameters", (0.0,))
         if not parameters or parameters[0] > 100 * 2.0**-24 * largest:  # a user's score is given float64
             return
-        raise SearchError(f"MCTS: values of about {largest:.3g} in {self._game.name} differ by hardly more than their "
-                          f"float32 means are rounded by, which the selection "
-                          "compares (subtract what all returns have in common, or divide them)")
+        raise SearchError(
+            f"MCTS: values of about {largest:.3g} in {self._game.name} differ by hardly more than their "
+            f"float32 means are rounded by, which the selection "
+            "compares (subtract what all returns have in common, or divide them)"
+        )
 
     def _check_moves(self, memory, moves):
         """Raise an error unless each of these can be played at the root of its tree."""
@@ -308,8 +329,10 @@ class MCTS:
             allowed = probabilities[k] > 0 if players[k] < 0 else masks[k]
             if over[k] or not 0 <= move < len(allowed) or not allowed[move]:
                 where = f" {held[k] // self._threads}" if len(memory.tree.counts) > self._threads else ""
-                raise SearchError(f"MCTS.advance: an action must be allowed at the root, but {move} is not in "
-                                  f"position{where} of {game.name}")
+                raise SearchError(
+                    f"MCTS.advance: an action must be allowed at the root, but {move} is not in "
+                    f"position{where} of {game.name}"
+                )
 
     def _check_roots(self, roots, moves, states):
         """Raise an error where there is nothing to search."""
@@ -328,8 +351,10 @@ class MCTS:
         ):
             if bad.any():
                 k = int(np.argmax(bad))
-                raise SearchError(f"MCTS: {game.name} after {moves[k]}{f' (position {k})' if n > 1 else ''}: {what}, "
-                                  f"there is nothing to search")
+                raise SearchError(
+                    f"MCTS: {game.name} after {moves[k]}{f' (position {k})' if n > 1 else ''}: {what}, "
+                    f"there is nothing to search"
+                )
 
     def _room(self, trees):
         """Return the numbers of nodes and edges that a search usually needs in each of that many trees."""
@@ -341,8 +366,10 @@ class MCTS:
             least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * width
             room = self.memory // trees
             if room < 4 * least:
-                raise SearchError(f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of "
-                                  f"{game.name}, got {self.memory}")
+                raise SearchError(
+                    f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of "
+                    f"{game.name}, got {self.memory}"
+                )
             share = min(1.0, room / (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES))
             nodes, edges = max(int(nodes * share), 3), max(int(edges * share), 2 * width)
         return nodes, edges
@@ -394,8 +421,12 @@ class MCTS:
         while True:
             step = max(self._step // waiting, 1) if sliced else _MOST
             if begin:
-                memory.begin(seed, _MOST * self._threads if self._simulations is None else self._simulations,
-                             self.temperature, step)
+                memory.begin(
+                    seed,
+                    _MOST * self._threads if self._simulations is None else self._simulations,
+                    self.temperature,
+                    step,
+                )
             else:
                 memory.plan(step)
             began = time.perf_counter()
@@ -418,8 +449,10 @@ class MCTS:
                     memory.waits[memory.tree.counts[:, STATUS] == FULL] = 0
                     waiting = int(memory.waits.sum())
                     if not memory.tree.counts[:, RAN].all():
-                        raise SearchError(f"MCTS: memory of {self.memory} bytes must have room for at least one "
-                                          f"simulation of each of {memory.shape[0]} trees")
+                        raise SearchError(
+                            f"MCTS: memory of {self.memory} bytes must have room for at least one "
+                            f"simulation of each of {memory.shape[0]} trees"
+                        )
                 else:
                     memory = larger
             if not waiting:
@@ -437,8 +470,9 @@ class MCTS:
         if self.memory is not None:
             each = _NODE_BYTES + self._game.dtype.itemsize
             room = self.memory // count
-            share = (room - nodes * each - edges
-                     * _EDGE_BYTES) / max((more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1)
+            share = (room - nodes * each - edges * _EDGE_BYTES) / max(
+                (more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1
+            )
             if share * (more[0] - nodes + more[1] - edges) < 64:
                 return None
             more = nodes + int((more[0] - nodes) * min(share, 1.0)), edges + int((more[1] - edges) * min(share, 1.0))

@@ -39,8 +39,10 @@ def _add_children(lines, node, indent, depth, most):
         last = k == len(shown) - 1 and len(children) <= most
         name = f"outcome {child.action}" if node.player == CHANCE else state.action_name(child.action)
         mark = ", end" if child.terminal else ", proven" if child.proven else ""
-        lines.append(f"{indent}{'└─' if last else '├─'} {name}: {child.visits} visits, value {child.value:+.3f}, prior "
-                     f"{child.prior:.3f}{mark}")
+        lines.append(
+            f"{indent}{'└─' if last else '├─'} {name}: {child.visits} visits, value {child.value:+.3f}, prior "
+            f"{child.prior:.3f}{mark}"
+        )
         _add_children(lines, child, indent + ("   " if last else "│  "), depth - 1, most)
     if len(children) > most:
         lines.append(f"{indent}└─ and {len(children) - most} more")
@@ -50,8 +52,19 @@ def save_tree(tree: SearchTree, path: str | os.PathLike) -> None:
     """Write a tree, with the positions of its nodes, to a file."""
     a, nodes, edges = tree.arrays, len(tree), int(tree.arrays.counts[EDGES])
     arrays = {n: getattr(a, n)[:nodes] for n in _OF_NODES} | {n: getattr(a, n)[:edges] for n in _OF_EDGES}
-    storage.write(path, _KIND, {"game": tree.game.name, "key": tree.game.key, "moves": np.array(tree.moves, np.int64),
-                                "states": tree.states[:nodes], "counts": a.counts, "streams": a.streams, **arrays})
+    storage.write(
+        path,
+        _KIND,
+        {
+            "game": tree.game.name,
+            "key": tree.game.key,
+            "moves": np.array(tree.moves, np.int64),
+            "states": tree.states[:nodes],
+            "counts": a.counts,
+            "streams": a.streams,
+            **arrays,
+        },
+    )
 
 
 def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
@@ -60,8 +73,10 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
     try:
         data = storage.read(path, _KIND)
     except (CheckpointError, FloatingPointError) as error:
-        raise SearchError(f"SearchTree.load: {error} (must be a file written by SearchTree.save, which files of "
-                          f"release 0.5 and older are not)") from error
+        raise SearchError(
+            f"SearchTree.load: {error} (must be a file written by SearchTree.save, which files of "
+            f"release 0.5 and older are not)"
+        ) from error
     try:
         name, key, moves = str(data["game"]), str(data["key"]), data["moves"].tolist()
         reason = _defect(data, game) if key == game.key and data["states"].dtype == game.dtype else None
@@ -82,14 +97,28 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
     nothing does.
     """
     dtypes: dict[str, Any] = {
-        "stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32,
-        "rewards": np.float32, "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64,
-        "streams": np.uint64, "states": game.dtype, "moves": np.int64,
+        "stats": STATS,
+        "totals": np.float64,
+        "links": LINKS,
+        "parents": PARENTS,
+        "values": np.float32,
+        "rewards": np.float32,
+        "children": np.int32,
+        "actions": np.int32,
+        "priors": np.float32,
+        "counts": np.int64,
+        "streams": np.uint64,
+        "states": game.dtype,
+        "moves": np.int64,
     }
     nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
-    shapes = {**{n: (nodes,) for n in (*_OF_NODES, "states")}, **{n: (edges,) for n in _OF_EDGES}, "counts": (COUNTS,),
-              "streams": (STREAM,),
-              "moves": data["moves"].shape[:1]}
+    shapes = {
+        **{n: (nodes,) for n in (*_OF_NODES, "states")},
+        **{n: (edges,) for n in _OF_EDGES},
+        "counts": (COUNTS,),
+        "streams": (STREAM,),
+        "moves": data["moves"].shape[:1],
+    }
     for name, dtype in dtypes.items():
         if data[name].dtype != dtype or data[name].shape != shapes[name]:
             return (

@@ -19,8 +19,27 @@ from triskele.core.extend import device
 from ..errors import SearchError
 
 __all__ = [
-    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NAN_NODE", "NODES", "PARENTS", "PROVEN", "RAN", "STATS",
-    "STATUS", "STREAM", "TERMINAL", "Tree", "add_edge", "add_node", "check_limits", "link_edges", "new_tree", "reset",
+    "COUNTS",
+    "EDGES",
+    "ERROR_NODE",
+    "FREE",
+    "LINKS",
+    "NAN_NODE",
+    "NODES",
+    "PARENTS",
+    "PROVEN",
+    "RAN",
+    "STATS",
+    "STATUS",
+    "STREAM",
+    "TERMINAL",
+    "Tree",
+    "add_edge",
+    "add_node",
+    "check_limits",
+    "link_edges",
+    "new_tree",
+    "reset",
     "row",
 ]
 
@@ -28,8 +47,9 @@ TERMINAL, PROVEN = 1, 2  # flags of a node
 # of an edge that no simulation has taken; of `first_edge` in a node that is not expanded; of the root's parent
 FREE = -1
 STATS = np.dtype([("visits", np.int32), ("mean", np.float32)], align=True)
-LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)],
-                 align=True)
+LINKS = np.dtype(
+    [("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)], align=True
+)
 PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)], align=True)
 NODES, EDGES, RAN, STATUS, ERROR_NODE, NAN_NODE, COUNTS = 0, 1, 2, 3, 4, 5, 8  # columns of `counts`, and their number
 # words of memory for a stream, of which the first is used: threads that wrote to one line of the cache would wait for
@@ -97,8 +117,18 @@ def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray]
 def row(tree, t):
     """Tree number `t`: the same tuple, of its rows."""
     return Tree(
-        tree.stats[t], tree.packed[t], tree.totals[t], tree.links[t], tree.parents[t], tree.values[t], tree.rewards[t],
-        tree.children[t], tree.actions[t], tree.priors[t], tree.counts[t], tree.streams[t],
+        tree.stats[t],
+        tree.packed[t],
+        tree.totals[t],
+        tree.links[t],
+        tree.parents[t],
+        tree.values[t],
+        tree.rewards[t],
+        tree.children[t],
+        tree.actions[t],
+        tree.priors[t],
+        tree.counts[t],
+        tree.streams[t],
     )
 
 

@@ -20,8 +20,13 @@ __all__ = ["fingerprint", "names_of", "plain", "required"]
 def plain(function: Any) -> Callable:
     """Return the Python function of a function, of a Numba function, or of a kernel."""
     function = getattr(function, "py_func", function)
-    return check.kind(function, types.FunctionType, "a function for compiled code",
-                      "a Python function or a Numba function", error=GameError)
+    return check.kind(
+        function,
+        types.FunctionType,
+        "a function for compiled code",
+        "a Python function or a Numba function",
+        error=GameError,
+    )
 
 
 def required(function: Callable) -> int:
@@ -72,8 +77,10 @@ def _add(state, value, where, seen):
     elif isinstance(value, np.ufunc):
         state.update(value.__name__.encode())
     else:
-        raise GameError(f"{where} is a {type(value).__name__}, which compiled code cannot keep (numbers, tuples of "
-                        f"numbers, arrays and functions can)")
+        raise GameError(
+            f"{where} is a {type(value).__name__}, which compiled code cannot keep (numbers, tuples of "
+            f"numbers, arrays and functions can)"
+        )
 
 
 def _add_function(state, function, seen):

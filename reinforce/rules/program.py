@@ -68,8 +68,10 @@ class Batch:
         scratch = Bound.scratch_for(program)
         pieces = [slice(k * self.size, (k + 1) * self.size) for k in range(len(self.calls))]
         held = [h for _, h in read]
-        self._bound = [Bound(program, [*held, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs],
-                             scratch) for part in pieces]
+        self._bound = [
+            Bound(program, [*held, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs], scratch)
+            for part in pieces
+        ]
         for call, bound in zip(self.calls, self._bound, strict=True):
             call[:] = bound.words
         self.params, self.program = params, program

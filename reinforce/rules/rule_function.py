@@ -28,6 +28,7 @@ def rule_function(function: Callable, **options: Any) -> Any:
 
 def _with_helpers(function, options, callers):
     """A copy of the function that finds device functions in place of plain Python ones."""
+
     def compiled(value):
         if not isinstance(value, types.FunctionType) or value is function or value in callers:
             return value  # Numba compiles a function that calls itself
@@ -40,8 +41,16 @@ def _with_helpers(function, options, callers):
     closed = [compiled(value) for value in cells]
     if not helpers and all(new is old for new, old in zip(closed, cells, strict=True)):
         return function
-    copy = types.FunctionType(code, space | helpers, function.__name__, function.__defaults__,
-                              tuple(types.CellType(value) for value in closed))
-    copy.__kwdefaults__, copy.__module__, copy.__qualname__ = (function.__kwdefaults__, function.__module__,
-                                                               function.__qualname__)
+    copy = types.FunctionType(
+        code,
+        space | helpers,
+        function.__name__,
+        function.__defaults__,
+        tuple(types.CellType(value) for value in closed),
+    )
+    copy.__kwdefaults__, copy.__module__, copy.__qualname__ = (
+        function.__kwdefaults__,
+        function.__module__,
+        function.__qualname__,
+    )
     return copy

@@ -10,9 +10,22 @@ from triskele.core.extend import check
 
 __all__ = ["essence"]
 
-_NOISE = ("Failed in ", "During:", "There are", "- Of which", "Overload", "Operator Overload", "With argument",
-          "No match", "*", "<source elided>", "^",
-          "raised from", "Rejected as", "Candidate")
+_NOISE = (
+    "Failed in ",
+    "During:",
+    "There are",
+    "- Of which",
+    "Overload",
+    "Operator Overload",
+    "With argument",
+    "No match",
+    "*",
+    "<source elided>",
+    "^",
+    "raised from",
+    "Rejected as",
+    "Candidate",
+)
 
 
 def essence(error: Any, fields: Sequence[str] = ()) -> str:
@@ -21,8 +34,9 @@ def essence(error: Any, fields: Sequence[str] = ()) -> str:
     """
     text = re.sub(r"\x1b\[\d*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if line and not line.startswith((*_NOISE, "File "))
-            and "triskele_generated" not in line]
+    told = [
+        line for line in lines if line and not line.startswith((*_NOISE, "File ")) and "triskele_generated" not in line
+    ]
     places = [p for p in re.findall(r'File "([^"]+", line \d+)', text) if "triskele" not in p and "numba/" not in p]
     where = f" (file {places[0].replace(chr(34), '')})" if places else ""
     if isinstance(error, KeyError):  # what Numba raises for a field that a record does not have

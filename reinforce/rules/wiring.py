@@ -16,12 +16,12 @@ from triskele.core.extend import kernel
 {imports}
 '''
 
-_KERNEL = '''
+_KERNEL = """
 
 @kernel({options})
 def {name}({arguments}):
     return {module}.{name}({given}, {arguments})
-'''
+"""
 
 
 def wire(
@@ -32,16 +32,18 @@ def wire(
     follow: Sequence[ModuleType] = (),  # where the given functions come from: an edit there compiles the kernels again
     **options: bool,  # of `kernel`
 ) -> Any:
-    """Return a module of kernels, each of which calls the template of its name with the given functions and constants.
-    """
+    """Return a module of kernels, each of which calls the template of its name with these functions and constants."""
     homes = sorted({t.__module__ for t in templates} | {m.__name__ for m in follow})
-    text = _MODULE.format(title=title, imports="\n".join(
-        "from {} import {}".format(*home.rsplit(".", 1)) for home in homes
-    ))
+    text = _MODULE.format(
+        title=title, imports="\n".join("from {} import {}".format(*home.rsplit(".", 1)) for home in homes)
+    )
     for t in templates:
         arguments = list(inspect.signature(t.py_func).parameters)[len(given) :]
         text += _KERNEL.format(
-            name=t.__name__, arguments=", ".join(arguments), given=", ".join(given),
-            module=t.__module__.rsplit(".", 1)[1], options=", ".join(f"{k}={v}" for k, v in options.items()),
+            name=t.__name__,
+            arguments=", ".join(arguments),
+            given=", ".join(given),
+            module=t.__module__.rsplit(".", 1)[1],
+            options=", ".join(f"{k}={v}" for k, v in options.items()),
         )
     return load_module(text, stem, given)

@@ -58,12 +58,20 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
     try:
         _check_refusals(made)
         first = _run(made, steps, seed)
-        _same(made.name, first, _run(made, steps, seed),
-              "the same seed must give the same steps, whatever was done before")
+        _same(
+            made.name,
+            first,
+            _run(made, steps, seed),
+            "the same seed must give the same steps, whatever was done before",
+        )
         if isinstance(made, VectorEnv):
             few = make(env, 3, **options)
-            _same(few.name, [[x[:3] for x in row] for row in first], _run(few, steps, seed),
-                  "a copy must not depend on how many there are")
+            _same(
+                few.name,
+                [[x[:3] for x in row] for row in first],
+                _run(few, steps, seed),
+                "a copy must not depend on how many there are",
+            )
             _check_state(made, steps, seed)
     finally:
         made.close()
@@ -100,11 +108,17 @@ def _run(env, steps, seed):
         _check_observation(env, rows[-1][0], step)
         (row,), info = _steps(env, actions[None], info)
         _, reward, terminated, truncated = row[:4]
-        for what, x, dtype in (("reward", reward, np.float64), ("terminated", terminated, np.bool_),
-                               ("truncated", truncated, np.bool_)):
+        for what, x, dtype in (
+            ("reward", reward, np.float64),
+            ("terminated", terminated, np.bool_),
+            ("truncated", truncated, np.bool_),
+        ):
             if x.shape != (env.num_envs,) or x.dtype != dtype:
-                _fail(env, f"{what} must be {np.dtype(dtype)} of shape ({env.num_envs},), got {x.dtype} of shape "
-                           f"{x.shape}", step + 1)
+                _fail(
+                    env,
+                    f"{what} must be {np.dtype(dtype)} of shape ({env.num_envs},), got {x.dtype} of shape {x.shape}",
+                    step + 1,
+                )
         if not np.isfinite(reward).all():
             _fail(env, f"rewards must be finite, got {reward[~np.isfinite(reward)][0]}", step + 1)
         if reward[over].any() or terminated[over].any() or truncated[over].any():
@@ -118,8 +132,11 @@ def _run(env, steps, seed):
 def _check_observation(env, x, step):
     space = env.observation_space
     if x.shape != (env.num_envs, *space.shape) or x.dtype != np.float32:
-        _fail(env, f"observations must be float32 of shape {(env.num_envs, *space.shape)}, got {x.dtype} of shape "
-                   f"{x.shape}", step)
+        _fail(
+            env,
+            f"observations must be float32 of shape {(env.num_envs, *space.shape)}, got {x.dtype} of shape {x.shape}",
+            step,
+        )
     outside = ~((space.low <= x) & (x <= space.high))
     if outside.any():
         at = tuple(int(i) for i in np.argwhere(outside)[0])
@@ -132,8 +149,11 @@ def _check_refusals(env):
     good = space.sample(0, n)
     bad = [("too few of them", good[1:])]
     if isinstance(space, Discrete):
-        bad += [("floats", good + 0.5), ("numbers out of range", np.full(n, space.n)),
-                ("negative ones", np.full(n, -1))]
+        bad += [
+            ("floats", good + 0.5),
+            ("numbers out of range", np.full(n, space.n)),
+            ("negative ones", np.full(n, -1)),
+        ]
     else:
         bad += [("NaN", np.full(good.shape, np.nan))]
     for what, actions in bad:
@@ -151,19 +171,26 @@ def _check_state(env, steps, seed):
     _, info = _steps(env, actions[: steps // 2], info)
     held, (rest, _) = env.state, _steps(env, actions[steps // 2 :], info)
     env.state = held
-    _same(env.name, rest, _steps(env, actions[steps // 2 :], info)[0],
-          "steps from a state that was set must be those that followed it")
+    _same(
+        env.name,
+        rest,
+        _steps(env, actions[steps // 2 :], info)[0],
+        "steps from a state that was set must be those that followed it",
+    )
     env.reset(seed=seed)
     for k, v in env.state.items():
         if not np.array_equal(v, begun[k]):
-            raise EnvError(f"{env.name}: reset must not depend on the episodes before, but {k!r} of the state does (it "
-                           f"must set every field)")
+            raise EnvError(
+                f"{env.name}: reset must not depend on the episodes before, but {k!r} of the state does (it "
+                f"must set every field)"
+            )
 
 
 def _same(name, rows, others, must):
     for step, (row, other) in enumerate(zip(rows, others, strict=True)):
-        for what, x, y in zip(("observation", "reward", "terminated", "truncated", "action_mask"), row, other,
-                              strict=False):
+        for what, x, y in zip(
+            ("observation", "reward", "terminated", "truncated", "action_mask"), row, other, strict=False
+        ):
             if not np.array_equal(x, y):
                 raise EnvError(f"{name}: {must}, but {what} differs (after {step} steps)")
 
@@ -179,9 +206,14 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
     With `may_raise`, the check ends where a rule raises something else than IndexError, or no action is allowed.
     """
     rules = EnvRules._make(None if f is None else rule_function(f, boundscheck=True) for f in env.environment.rules())
-    module = wire("env_check", f"Rules of {env.name} with bounds checked. {env.key}",
-                  [reset_once, step_once, mask_once] if env.has_masks else [reset_once, step_once],
-                  {"rules": rules}, [random], boundscheck=True)
+    module = wire(
+        "env_check",
+        f"Rules of {env.name} with bounds checked. {env.key}",
+        [reset_once, step_once, mask_once] if env.has_masks else [reset_once, step_once],
+        {"rules": rules},
+        [random],
+        boundscheck=True,
+    )
     data, streams, at_work = env.environment.new_data(3), np.full((1, 1), seed, np.uint64), np.zeros(1, np.int64)
     twice = [np.full((3, *env.observation_space.shape), fill, np.float32) for fill in (-7777.25, 5555.5)]
     masks = [np.full((3, getattr(env.action_space, "n", 0)), fill) for fill in (False, True)]
@@ -196,15 +228,20 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
                 module.reset_once(data[1:2], streams, *(a[1:2] for a in twice), at_work)
                 over = False
             else:
-                over = bool(module.step_once(data[1:2], _allowed(actions[step], allowed), streams,
-                                             *(a[1:2] for a in twice), at_work))
+                over = bool(
+                    module.step_once(
+                        data[1:2], _allowed(actions[step], allowed), streams, *(a[1:2] for a in twice), at_work
+                    )
+                )
             if env.has_masks and not over:
                 masks[0][1], masks[1][1] = False, True
                 module.mask_once(data[1:2], *(a[1:2] for a in masks), at_work)
                 allowed = masks[0][1:2]
         except IndexError as error:
-            raise EnvError(f"{env.name}: {AT_WORK[int(at_work[0])]} must stay within its arrays, but raised {error} "
-                           f"(after {step} steps)") from error
+            raise EnvError(
+                f"{env.name}: {AT_WORK[int(at_work[0])]} must stay within its arrays, but raised {error} "
+                f"(after {step} steps)"
+            ) from error
         except Exception as error:  # whatever a rule raises
             if may_raise:
                 return

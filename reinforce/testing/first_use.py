@@ -59,17 +59,27 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
         return
     body = value_with_priors if evaluator.gives_priors else value
     title = f"An evaluator of {game.name} with bounds checked. {' '.join(key)}"
-    module = wire("evaluator_check", title, [body], {"evaluator": rule_function(evaluator.python, boundscheck=True)},
-                  boundscheck=True)
+    module = wire(
+        "evaluator_check",
+        title,
+        [body],
+        {"evaluator": rule_function(evaluator.python, boundscheck=True)},
+        boundscheck=True,
+    )
     call = getattr(module, body.__name__)
     states, rng, state = np.zeros(3, game.dtype), np.random.default_rng(0), game.initial_state()
     outside = states.view(np.uint8).reshape(3, -1)
-    values, priors = (np.zeros(n + 2 * _GUARD, dtype) for n,
-                      dtype in ((game.num_players, np.float64), (game.num_actions, np.float32)))
+    values, priors = (
+        np.zeros(n + 2 * _GUARD, dtype) for n, dtype in ((game.num_players, np.float64), (game.num_actions, np.float32))
+    )
     for _ in range(_POSITIONS):
         while state.terminal or state.player == CHANCE:
-            state = game.initial_state() if state.terminal else state.play(
-                int(rng.choice(state.legal_actions, p=state.chance[state.legal_actions] / state.chance.sum()))
+            state = (
+                game.initial_state()
+                if state.terminal
+                else state.play(
+                    int(rng.choice(state.legal_actions, p=state.chance[state.legal_actions] / state.chance.sum()))
+                )
             )
         for a in (outside, values.view(np.uint8), priors.view(np.uint8)):
             a[:] = _PATTERN

@@ -58,8 +58,10 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
 def check_description(game: Any) -> None:
     """Raise GameError unless the attributes of a game are there and can be right."""
     if isinstance(game, type) or not hasattr(game, "initial_state"):
-        raise GameError(f"check_game: game must be a Game, got {game!r:.80}"
-                        f"{' (an object of it, not the class)' if isinstance(game, type) else ''}")
+        raise GameError(
+            f"check_game: game must be a Game, got {game!r:.80}"
+            f"{' (an object of it, not the class)' if isinstance(game, type) else ''}"
+        )
     for name, least in {"num_players": 1, "num_actions": 1, "num_outcomes": 0, "max_length": 1}.items():
         value = getattr(game, name, None)
         check.integer(value, f"{game.name}: {name}", least, error=GameError)
@@ -68,11 +70,15 @@ def check_description(game: Any) -> None:
         raise GameError(f"{game.name}: observation_shape must be a tuple of positive integers, got {shape!r}")
     if isinstance(game, Game):
         if not hasattr(game, "state"):
-            raise GameError(f"{game.name}: state must be given, the fields of a record such as [('board', np.int8, 9), "
-                            f"('player', np.int8)]")
+            raise GameError(
+                f"{game.name}: state must be given, the fields of a record such as [('board', np.int8, 9), "
+                f"('player', np.int8)]"
+            )
         if (game.rules().chance is None) != (game.num_outcomes == 0):
-            raise GameError(f"{game.name}: num_outcomes must be positive where there is a rule chance, and else 0, got "
-                            f"{game.num_outcomes}")
+            raise GameError(
+                f"{game.name}: num_outcomes must be positive where there is a rule chance, and else 0, got "
+                f"{game.num_outcomes}"
+            )
 
 
 def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, most: float = math.inf) -> None:
@@ -104,8 +110,9 @@ def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, m
         probe.step(move)
     if probe.record.tobytes() != end.tobytes():
         differing = [name for name in game.dtype.names or () if probe.record[name].tobytes() != end[name].tobytes()]
-        probe.fail("step",
-                   f"must give the same position for the same moves, got two that differ in {', '.join(differing)}")
+        probe.fail(
+            "step", f"must give the same position for the same moves, got two that differ in {', '.join(differing)}"
+        )
 
 
 def _check_uniform(probe, legal, rng):
@@ -118,8 +125,10 @@ def _check_uniform(probe, legal, rng):
     counts = np.bincount(drawn, minlength=legal[-1] + 1)[legal]
     if len(legal) > 1 and chdtrc(len(legal) - 1, ((counts - _DRAWS) ** 2).sum() / _DRAWS) < _UNLIKELY:
         seldom, often = legal[counts.argmin()], legal[counts.argmax()]
-        probe.fail("random_action", f"must be uniform, but of {len(drawn)} draws {counts.min()} were {seldom}, and "
-                                    f"{counts.max()} were {often}")
+        probe.fail(
+            "random_action",
+            f"must be uniform, but of {len(drawn)} draws {counts.min()} were {seldom}, and {counts.max()} were {often}",
+        )
 
 
 def _play_positions(game, rng):
@@ -140,8 +149,10 @@ def _play_positions(game, rng):
 
 def _play_position(game, state, rng):
     if len(state.moves) >= game.max_length:
-        raise GameError(f"{game.name}: the game must be over after at most max_length = {game.max_length} moves, after "
-                        f"{state.moves}")
+        raise GameError(
+            f"{game.name}: the game must be over after at most max_length = {game.max_length} moves, after "
+            f"{state.moves}"
+        )
     _check_position(game, state, rng)
     legal, before = state.legal_actions, state.observation(0).tobytes()
     p = state.chance[legal] if state.player == CHANCE else np.full(len(legal), 1 / len(legal))

@@ -21,9 +21,17 @@ from ..rules.uncompilable import essence
 
 __all__ = ["Probe"]
 
-_ARGUMENTS = {"initial": "state", "player": "state", "legal_actions": "state, mask", "step": "state, action",
-              "terminal": "state", "returns": "state, out",
-              "observe": "state, player, out", "chance": "state, probabilities", "random_action": "state, stream"}
+_ARGUMENTS = {
+    "initial": "state",
+    "player": "state",
+    "legal_actions": "state, mask",
+    "step": "state, action",
+    "terminal": "state",
+    "returns": "state, out",
+    "observe": "state, player, out",
+    "chance": "state, probabilities",
+    "random_action": "state, stream",
+}
 _ANSWERS = ("terminal", "player", "random_action")  # rules that return something; the others write
 _WRITTEN = ("player", "action", "mask", "out", "probabilities", "seen")  # what else a rule may be given
 _NUMBER = {name: k for k, name in enumerate(_ARGUMENTS)}
@@ -37,16 +45,23 @@ class Probe:
         self.game = game
         self.moves: list[Any] = []
         self._fields = [n for n in game.dtype.names or () if not n.startswith("gap_")]
-        self.rules = Rules._make(None if f is None else self._function(name, f)
-                                 for name, f in game.rules()._asdict().items())
+        self.rules = Rules._make(
+            None if f is None else self._function(name, f) for name, f in game.rules()._asdict().items()
+        )
         self._states = np.zeros(3, game.dtype)  # the middle one is the position
         self._given = {n: f for n, f in self.rules._asdict().items() if f is not None}
         self._ask = self._load({n: f for n, f in self._given.items() if n in _ANSWERS}).ask
         self._write = self._load({n: f for n, f in self._given.items() if n not in _ANSWERS}).write
-        self._unused = {"player": 0, "action": 0, "mask": np.zeros(1, bool), "out": np.zeros(1),
-                        "probabilities": np.zeros(1), "stream": np.zeros(1, np.uint64),
-                        "drawn": np.zeros(1,
-                                          np.int64), "seen": np.zeros((1,) * len(game.observation_shape), np.float32)}
+        self._unused = {
+            "player": 0,
+            "action": 0,
+            "mask": np.zeros(1, bool),
+            "out": np.zeros(1),
+            "probabilities": np.zeros(1),
+            "stream": np.zeros(1, np.uint64),
+            "drawn": np.zeros(1, np.int64),
+            "seen": np.zeros((1,) * len(game.observation_shape), np.float32),
+        }
 
     def fail(self, rule: str, what: str, cause: BaseException | None = None) -> NoReturn:
         """Raise the error."""
@@ -101,14 +116,16 @@ class Probe:
 
     def observe(self, player: int) -> np.ndarray:
         """Return the observation of a player."""
-        return self._finite("observe", self._written("observe", "seen", tuple(self.game.observation_shape), np.float32,
-                                                     player=player))
+        return self._finite(
+            "observe", self._written("observe", "seen", tuple(self.game.observation_shape), np.float32, player=player)
+        )
 
     def random_actions(self, count: int, seed: int) -> np.ndarray:
         """(count,) draws of `random_action`."""
         drawn = np.zeros(count, np.int64)
-        self._number("random_action", self._call("random_action", stream=np.array([seed], np.uint64), drawn=drawn),
-                     "an integer")
+        self._number(
+            "random_action", self._call("random_action", stream=np.array([seed], np.uint64), drawn=drawn), "an integer"
+        )
         return drawn
 
     def _function(self, name, function):
@@ -116,8 +133,10 @@ class Probe:
             function = plain(function)
         except GameError as error:
             hint = " (put @staticmethod before it)" if inspect.ismethod(function) else ""
-            raise GameError(f"{self.game.name}: {name} must be a Python function or a Numba function, got a "
-                            f"{type(function).__name__}{hint}") from error
+            raise GameError(
+                f"{self.game.name}: {name} must be a Python function or a Numba function, got a "
+                f"{type(function).__name__}{hint}"
+            ) from error
         expected, got = _ARGUMENTS[name], inspect.signature(function).parameters
         if len(got) != expected.count(",") + 1:
             raise GameError(f"{self.game.name}: {name} must have the arguments ({expected}), got ({', '.join(got)})")
@@ -186,8 +205,11 @@ class Probe:
         open_ = np.argwhere(~((found[0] == found[1]) | (found[0] != found[0])))
         if len(open_):
             where = ", ".join(map(str, open_[0]))
-            self.fail(rule, f"must write every element of {_ARGUMENTS[rule].split(', ')[-1]}, whatever was there "
-                            f"before, but does not write [{where}]")
+            self.fail(
+                rule,
+                f"must write every element of {_ARGUMENTS[rule].split(', ')[-1]}, whatever was there "
+                f"before, but does not write [{where}]",
+            )
         return found[0]
 
     def _finite(self, rule, values):
@@ -212,8 +234,12 @@ def _source(game, rules):
     if "player" in rules:
         lines += [f"    if rule == {_NUMBER['player']}:", "        return False, rule_player(states[1]), 0"]
     if "random_action" in rules:
-        lines += ["    for k in range(len(drawn)):", "        action = rule_random_action(states[1], stream)",
-                  "        drawn[k] = action", "    return False, 0, action"]
+        lines += [
+            "    for k in range(len(drawn)):",
+            "        action = rule_random_action(states[1], stream)",
+            "        drawn[k] = action",
+            "    return False, 0, action",
+        ]
     else:
         lines += ["    return False, 0, 0"]
     lines += ["", "", "@kernel(boundscheck=True)", f"def write(rule, states, {', '.join(_WRITTEN)}):", "    pass"]

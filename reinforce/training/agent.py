@@ -219,8 +219,12 @@ class Agent(_Hints):
         if every is None:
             every = max((self.target - self.start) // 20, 1)
         check.integer(every, f"{self.name}.train: every", 1)
-        check.kind(distribution, (Distribution, None), f"{self.name}.train: distribution",
-                   "OneProcess(...), Threads(...) or MPI(...)")
+        check.kind(
+            distribution,
+            (Distribution, None),
+            f"{self.name}.train: distribution",
+            "OneProcess(...), Threads(...) or MPI(...)",
+        )
         if checkpoint is not None and os.path.exists(checkpoint):
             self._resume(checkpoint)
         work = Work(f"{self.name}.train", report, progress, title=self.name, total=self.target, done=self.steps)
@@ -250,9 +254,14 @@ class Agent(_Hints):
                 break
             seconds = max(time.perf_counter() - began, 1e-9)
             value = self.episodes.mean_return
-            numbers = {"step": self.steps, "episodes": self.episodes.finished, "return": value,
-                       "length": self.episodes.mean_length, **found,
-                       "steps_per_second": round((self.steps - before) / seconds)}
+            numbers = {
+                "step": self.steps,
+                "episodes": self.episodes.finished,
+                "return": value,
+                "length": self.episodes.mean_length,
+                **found,
+                "steps_per_second": round((self.steps - before) / seconds),
+            }
             work(numbers, "" if value is None else f"return {value:.1f}")
             if checkpoint is not None and self.steps >= due:
                 work.sync()
@@ -268,8 +277,15 @@ class Agent(_Hints):
         """The action of the policy for an observation, or those for a batch; see `Policy`."""
         return self.policy(observation, mask=mask)
 
-    def evaluate(self, episodes: int = 100, *, seed: int = 0, deterministic: bool = True,
-                 report: Reports = None, progress: bool | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        episodes: int = 100,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        report: Reports = None,
+        progress: bool | None = None,
+    ) -> Evaluation:
         """Play whole episodes in fresh environments, without affecting the training.
 
         Parameters
@@ -296,8 +312,16 @@ class Agent(_Hints):
         rng = None if deterministic else np.random.default_rng(seed + 1)
         return self.play(policy, int(episodes), most, seed, rng, report, progress)
 
-    def play(self, policy: Any, episodes: int, most: int, seed: int, rng: np.random.Generator | None, report: Reports,
-             progress: bool | None) -> Evaluation:
+    def play(
+        self,
+        policy: Any,
+        episodes: int,
+        most: int,
+        seed: int,
+        rng: np.random.Generator | None,
+        report: Reports,
+        progress: bool | None,
+    ) -> Evaluation:
         """Evaluate a policy in fresh environments, at most `most` side by side; see `evaluate`."""
         from ..vector.env import make
 
@@ -315,14 +339,18 @@ class Agent(_Hints):
 
         `load` reads it. For the policy alone, which needs no code of this agent, use ``agent.policy.save(path)``.
         """
-        storage.write(path, "checkpoint", {
-            "agent": self.name,
-            "env": self._given if isinstance(self._given, str) else None,
-            "spaces": self._spaces,
-            "units": _UNITS,
-            "settings": vars(self.settings),
-            **self.state,
-        })
+        storage.write(
+            path,
+            "checkpoint",
+            {
+                "agent": self.name,
+                "env": self._given if isinstance(self._given, str) else None,
+                "spaces": self._spaces,
+                "units": _UNITS,
+                "settings": vars(self.settings),
+                **self.state,
+            },
+        )
 
     @property
     def state(self) -> dict[str, Any]:
@@ -413,14 +441,25 @@ class Agent(_Hints):
                 )
             agent = cls(_registered(where, found["env"]) if env is None else env, **found["settings"])
             if found["spaces"] != agent._spaces:
-                raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got "
-                                      f"{agent._spaces} (another environment?)")
+                raise CheckpointError(
+                    f"{where}: observations and actions must be {found['spaces']}, got "
+                    f"{agent._spaces} (another environment?)"
+                )
             agent._check_units(where, found)
             agent.state = found
         except (TriskeleError, FloatingPointError):
             raise
-        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
-                TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            IndexError,
+            KeyError,
+            MemoryError,
+            NotImplementedError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
         return agent
 
@@ -430,35 +469,56 @@ class Agent(_Hints):
         found = storage.read(path, "checkpoint", storage.named([vars(self.settings), self.state]))
         try:
             counters, theirs = found["counters"], dict(found["settings"])
-            here = {"agent": self.name, "env": self._given if isinstance(self._given, str) else None,
-                    "spaces": self._spaces, **vars(self.settings)}
+            here = {
+                "agent": self.name,
+                "env": self._given if isinstance(self._given, str) else None,
+                "spaces": self._spaces,
+                **vars(self.settings),
+            }
             there = {"agent": found["agent"], "env": found["env"], "spaces": found["spaces"], **theirs}
-            differ = [f"{name} ({there.get(name)!r:.60} in the file, {here.get(name)!r:.60} here)"
-                      for name in sorted(here.keys() | there.keys())
-                      if not storage.same(there.get(name), here.get(name))]
+            differ = [
+                f"{name} ({there.get(name)!r:.60} in the file, {here.get(name)!r:.60} here)"
+                for name in sorted(here.keys() | there.keys())
+                if not storage.same(there.get(name), here.get(name))
+            ]
             if differ:
-                raise CheckpointError(f"{where}: must belong to this training, but these differ: {', '.join(differ)} "
-                                      f"(choose another path, or delete the file)")
+                raise CheckpointError(
+                    f"{where}: must belong to this training, but these differ: {', '.join(differ)} "
+                    f"(choose another path, or delete the file)"
+                )
             self._check_units(where, found)
             if counters[0] == self.steps > 0:
                 return  # this agent wrote it
             if counters[1:] != [self.start, self.target] or self.steps != self.start:
-                raise CheckpointError(f"{where}: must belong to a training from step {self.start} to {self.target}, "
-                                      f"got one from {counters[1]} to {counters[2]} (choose another path, or delete "
-                                      f"the file)")
+                raise CheckpointError(
+                    f"{where}: must belong to a training from step {self.start} to {self.target}, "
+                    f"got one from {counters[1]} to {counters[2]} (choose another path, or delete "
+                    f"the file)"
+                )
             self.state = found
         except (TriskeleError, FloatingPointError):
             raise
-        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
-                TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            IndexError,
+            KeyError,
+            MemoryError,
+            NotImplementedError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
 
     def _check_units(self, where, found):
         """Raise an error if networks in a file work with actions in another unit than those of this version."""
         low = getattr(self.policy.head, "low", ())
         if found.get("units") != _UNITS and any(abs(bound) != 1 for bound in low):
-            raise CheckpointError(f"{where}: was written before version 0.13, whose networks take actions in half the "
-                                  f"width of their bounds (train again)")
+            raise CheckpointError(
+                f"{where}: was written before version 0.13, whose networks take actions in half the "
+                f"width of their bounds (train again)"
+            )
 
     @property
     def _spaces(self):
@@ -478,13 +538,23 @@ class Agent(_Hints):
                 f"{self.name}.train: a hyper-parameter does not fit into a checkpoint: {error}"
             ) from error
 
-    def check_settings(self, *, integers: Sequence[str] = (), positive: Sequence[str] = (),
-                       not_negative: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
+    def check_settings(
+        self,
+        *,
+        integers: Sequence[str] = (),
+        positive: Sequence[str] = (),
+        not_negative: Sequence[str] = (),
+        fractions: Sequence[str] = (),
+    ) -> None:
         """Raise ValueError unless hyper-parameters of these names are positive integers, positive, not negative, from 0
         to 1.
         """
-        tests: list[Any] = [(integers, check.integer, 1), (positive, check.positive), (not_negative, check.number, 0),
-                            (fractions, check.number, 0, 1)]
+        tests: list[Any] = [
+            (integers, check.integer, 1),
+            (positive, check.positive),
+            (not_negative, check.number, 0),
+            (fractions, check.number, 0, 1),
+        ]
         for names, test, *bounds in tests:
             for name in names:
                 test(getattr(self.settings, name), f"{self.name}: {name}", *bounds)
@@ -501,16 +571,20 @@ class Agent(_Hints):
         for what, x in arrays.items():
             if not np.isfinite(x).all():
                 t, k, *rest = np.argwhere(~np.isfinite(x))[0]
-                raise EnvError(f"{self.name}: {what} must be finite, got {x[t, k, *rest]} from environment {first + k} "
-                               f"of {self.env} after {self.steps // self.env.num_envs + t} steps")
+                raise EnvError(
+                    f"{self.name}: {what} must be finite, got {x[t, k, *rest]} from environment {first + k} "
+                    f"of {self.env} after {self.steps // self.env.num_envs + t} steps"
+                )
 
     def check_finite(self, what: str, *values: Any) -> None:
         """Raise FloatingPointError unless all of these numbers are finite."""
         for x in values:
             if not np.isfinite(x).all():
-                raise FloatingPointError(f"{self.name}: {what} must stay finite, got NaN or infinity after "
-                                         f"{self.steps} steps (a lower learning rate, "
-                                         "or observations of a smaller size)")
+                raise FloatingPointError(
+                    f"{self.name}: {what} must stay finite, got NaN or infinity after "
+                    f"{self.steps} steps (a lower learning rate, "
+                    "or observations of a smaller size)"
+                )
 
     def __repr__(self) -> str:
         return f"<{self.name} on {self._given if isinstance(self._given, str) else self.env} after {self.steps} steps>"
@@ -522,8 +596,9 @@ def _registered(where, name):
 
     check.kind(name, str, f"{where}: the environment", "given by its name", error=CheckpointError)
     if name not in registry() and ":" in name:  # Gymnasium would import what stands before the colon
-        raise CheckpointError(f"{where}: the environment {name!r} would import a module (if you trust the file: "
-                              f"load(path, env={name!r}))")
+        raise CheckpointError(
+            f"{where}: the environment {name!r} would import a module (if you trust the file: load(path, env={name!r}))"
+        )
     return name
 
 
@@ -536,9 +611,11 @@ def check_like(name: str, new: Any, old: Any) -> None:
     if old is None or isinstance(old, (dict, list, tuple)) and not old:
         return
     if isinstance(old, (np.ndarray, np.generic)):
-        fits = np.shape(new) == old.shape and np.result_type(new) == old.dtype if isinstance(
-            new, (np.ndarray, np.generic)
-        ) else False
+        fits = (
+            np.shape(new) == old.shape and np.result_type(new) == old.dtype
+            if isinstance(new, (np.ndarray, np.generic))
+            else False
+        )
     elif isinstance(old, (bool, int, float)):
         fits = new is None or isinstance(new, (bool, int, float, np.generic))
     elif dataclasses.is_dataclass(old) or isinstance(old, (dict, list, tuple)):

@@ -70,15 +70,17 @@ class Episodes:
         """At the first observations of all environments."""
         return cls(np.zeros(num_envs), np.zeros(num_envs, np.int64), np.zeros(num_envs, bool))
 
-    def add(self, rewards: Any, terminated: np.ndarray, truncated: np.ndarray,
-            copies: slice = slice(None)) -> np.ndarray:
+    def add(
+        self, rewards: Any, terminated: np.ndarray, truncated: np.ndarray, copies: slice = slice(None)
+    ) -> np.ndarray:
         """Take in steps of all environments, or of some, each array [T, N]; returns which are transitions, not
         restarts, bool [T, N].
         """
         valid = np.empty(terminated.shape, bool)
         running = self.totals[copies], self.lengths[copies], self.over[copies]
-        self.finished = int(_follow(rewards, terminated, truncated, *running, valid, self.returns, self.steps,
-                                    self.finished))
+        self.finished = int(
+            _follow(rewards, terminated, truncated, *running, valid, self.returns, self.steps, self.finished)
+        )
         return valid
 
     def finish(self, returns: Any, lengths: Any) -> None:

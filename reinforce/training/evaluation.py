@@ -75,15 +75,22 @@ class Evaluation:
         return ax
 
     def _repr_html_(self) -> str:
-        return html_facts("Evaluation", {
-            "episodes": len(self.returns), "return": f"{self.mean:.4g} ± {self.std:.3g} (standard deviation)",
-            "lowest and highest": f"{self.returns.min():.4g}, {self.returns.max():.4g}",
-            "length": f"{self.lengths.mean():.4g} steps ({self.lengths.min()} to {self.lengths.max()})"})
+        return html_facts(
+            "Evaluation",
+            {
+                "episodes": len(self.returns),
+                "return": f"{self.mean:.4g} ± {self.std:.3g} (standard deviation)",
+                "lowest and highest": f"{self.returns.min():.4g}, {self.returns.max():.4g}",
+                "length": f"{self.lengths.mean():.4g} steps ({self.lengths.min()} to {self.lengths.max()})",
+            },
+        )
 
     def __repr__(self) -> str:
-        return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "
-                f"{self.lengths.min()} to "
-                f"{self.lengths.max()} steps>")
+        return (
+            f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "
+            f"{self.lengths.min()} to "
+            f"{self.lengths.max()} steps>"
+        )
 
 
 def evaluation_seed(seed: int) -> int:
@@ -93,8 +100,9 @@ def evaluation_seed(seed: int) -> int:
     return int(np.random.SeedSequence((seed, _EVALUATION)).generate_state(1)[0] >> 1)
 
 
-def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random.Generator | None,
-             work: Work) -> Evaluation:
+def evaluate(
+    policy: Callable[..., Any], env: Any, episodes: int, rng: np.random.Generator | None, work: Work
+) -> Evaluation:
     """Play `episodes` episodes, a number fixed beforehand in each environment: short ones are not preferred.
 
     `policy(observations, *, rng, mask)` returns actions: those drawn with `rng`, or the most probable ones for None.

@@ -79,8 +79,14 @@ class ReturnScale:
         """At the first observations of all environments."""
         return cls(RunningMoments.start(()), np.zeros(num_envs))
 
-    def scaled(self, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, discount: float,
-               copies: slice = slice(None)) -> np.ndarray:
+    def scaled(
+        self,
+        rewards: np.ndarray,
+        terminated: np.ndarray,
+        truncated: np.ndarray,
+        discount: float,
+        copies: slice = slice(None),
+    ) -> np.ndarray:
         """Take in rewards [T, N] of all environments, or of some, and return them scaled, cut to [-10, 10]."""
         returns = np.empty(rewards.shape)
         _accumulate(rewards, terminated, truncated, self.running[copies], discount, returns)

@@ -89,8 +89,10 @@ class Rollout:
         from .rollout_kernel import ENV_FAILED, POLICY_FAILED, run_policy
 
         if not self.env.is_reset:
-            raise EnvError(f"{self.env.name}: a rule of the environment has raised, the training cannot continue "
-                           f"(resume from a checkpoint, or make another agent)")
+            raise EnvError(
+                f"{self.env.name}: a rule of the environment has raised, the training cannot continue "
+                f"(resume from a checkpoint, or make another agent)"
+            )
         if self._batch is None:
             model = core.tree.map(_held, model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
@@ -103,8 +105,9 @@ class Rollout:
         batch = self._batch
         (x, draws, *rest), (action, played, log_prob, value) = batch.inputs, batch.outputs
         rows, (steps, n) = len(x), self.rewards.shape
-        allowed, masks = (rest[0],
-                          self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
+        allowed, masks = (
+            (rest[0], self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
+        )
         with Raised() as raised:
             ended = run_policy(
                 batch.calls,
@@ -157,12 +160,15 @@ class Rollout:
         mask = np.asarray(info.get("action_mask"))
         shape = self.env.num_envs, self.env.action_space.n
         if mask.shape != shape:
-            raise EnvError(f"{self.env}: info['action_mask'] must have shape {shape} after every step, "
-                           f"got {mask.shape}")
+            raise EnvError(
+                f"{self.env}: info['action_mask'] must have shape {shape} after every step, got {mask.shape}"
+            )
         mask = mask.astype(bool)
         if not mask.any(axis=-1).all():
-            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment "
-                           f"{int(np.argmin(mask.any(axis=-1)))}")
+            raise EnvError(
+                f"{self.env}: info['action_mask'] must allow at least one action, got none in environment "
+                f"{int(np.argmin(mask.any(axis=-1)))}"
+            )
         return mask
 
 
@@ -171,6 +177,11 @@ def _held(leaf):
 
     A number of Python has no place, nor a dtype to keep.
     """
-    check.kind(leaf, (np.ndarray, np.generic), "Rollout.collect: the leaves of a model", "arrays",
-               hint="np.float32(...) is one for a number")
+    check.kind(
+        leaf,
+        (np.ndarray, np.generic),
+        "Rollout.collect: the leaves of a model",
+        "arrays",
+        hint="np.float32(...) is one for a number",
+    )
     return np.array(leaf, order="C")

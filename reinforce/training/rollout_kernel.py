@@ -15,9 +15,29 @@ DONE, POLICY_FAILED, ENV_FAILED = range(3)  # how a collection ended
 
 
 @kernel(nogil=True)
-def run_policy(calls, x, draws, allowed, action, played, log_prob, value, context, num_actions, chunks, function,
-               noises, observations, masks, actions,
-               log_probs, values, rewards, terminated, truncated):
+def run_policy(
+    calls,
+    x,
+    draws,
+    allowed,
+    action,
+    played,
+    log_prob,
+    value,
+    context,
+    num_actions,
+    chunks,
+    function,
+    noises,
+    observations,
+    masks,
+    actions,
+    log_probs,
+    values,
+    rewards,
+    terminated,
+    truncated,
+):
     """Fill the arrays of a `Rollout` and return DONE, POLICY_FAILED or ENV_FAILED.
 
     Where nothing is masked, masks have 0 columns.
@@ -44,8 +64,18 @@ def run_policy(calls, x, draws, allowed, action, played, log_prob, value, contex
             values[t, i] = value[i]
         if t == len(rewards):
             break
-        if not run(context, num_actions, played, observations[t + 1], rewards[t], terminated[t], truncated[t],
-                   masks[t + 1], chunks, function):
+        if not run(
+            context,
+            num_actions,
+            played,
+            observations[t + 1],
+            rewards[t],
+            terminated[t],
+            truncated[t],
+            masks[t + 1],
+            chunks,
+            function,
+        ):
             return ENV_FAILED
         for i in range(n):
             log_probs[t, i] = log_prob[i]

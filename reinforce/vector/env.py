@@ -91,10 +91,16 @@ class VectorEnv:
     ((3, 4), array([1., 1., 1.]))
     """
 
-    def __init__(self, environment: Environment, num_envs: int = 1, seed: int = 0, *,
-                 max_episode_steps: int | None = None):
-        check.kind(environment, Environment, "VectorEnv: environment", error=EnvError,
-                   hint="rl.make takes names and classes too")
+    def __init__(
+        self, environment: Environment, num_envs: int = 1, seed: int = 0, *, max_episode_steps: int | None = None
+    ):
+        check.kind(
+            environment,
+            Environment,
+            "VectorEnv: environment",
+            error=EnvError,
+            hint="rl.make takes names and classes too",
+        )
         self.environment, self.name = environment, environment.name
         environment.check()
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
@@ -121,8 +127,9 @@ class VectorEnv:
         size = -(-self.num_envs // LANES) * LANES
         streams = np.zeros((size, 1), np.uint64)
         run.seed(streams, np.uint64(self._seed))
-        return EnvArrays(self.environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), streams,
-                         self._limit)
+        return EnvArrays(
+            self.environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), streams, self._limit
+        )
 
     @property
     def max_episode_steps(self) -> int:
@@ -225,12 +232,14 @@ class VectorEnv:
         context, num_actions, chunks, function = self.machine
         if self._may_raise:
             with Raised() as raised:
-                stepped = self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks,
-                                    chunks, function)
+                stepped = self._run(
+                    context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function
+                )
             if not stepped:
                 self.failed(actions, raised.errors)
-        elif not self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks,
-                           function):
+        elif not self._run(
+            context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function
+        ):
             self.failed(actions)
         if self.has_masks:
             self.check_masks(masks)
@@ -241,8 +250,10 @@ class VectorEnv:
         allowed = masks.any(axis=-1)
         if not allowed.all():
             self._is_reset = False
-            raise EnvError(f"{self.name}: action_mask must allow at least one action, got none in environment "
-                           f"{int(np.argwhere(~allowed)[0, -1])}")
+            raise EnvError(
+                f"{self.name}: action_mask must allow at least one action, got none in environment "
+                f"{int(np.argwhere(~allowed)[0, -1])}"
+            )
 
     def failed(self, actions: np.ndarray, errors: Sequence[BaseException] = ()) -> NoReturn:
         """Raise the EnvError that explains why `run.run` returned False for these actions.
@@ -280,8 +291,14 @@ class VectorEnv:
         """
         a = self.arrays
         data = a.data.view(np.uint8) if a.data.dtype.names else a.data
-        return {"data": data.copy(), "steps": a.steps.copy(), "done": a.done.copy(), "streams": a.streams.copy(),
-                "reset": int(self._is_reset), "num_envs": self.num_envs}
+        return {
+            "data": data.copy(),
+            "steps": a.steps.copy(),
+            "done": a.done.copy(),
+            "streams": a.streams.copy(),
+            "reset": int(self._is_reset),
+            "num_envs": self.num_envs,
+        }
 
     @state.setter
     def state(self, value: Mapping[str, Any]) -> None:
@@ -294,8 +311,10 @@ class VectorEnv:
         for k, v in new.items():
             want = np.asarray(mine[k])
             if v.shape != want.shape or v.dtype != want.dtype and k not in ("reset", "num_envs"):
-                raise EnvError(f"{self.name}: state[{k!r}] must be {want.dtype} of shape {want.shape}, got {v.dtype} "
-                               f"of shape {v.shape} (another environment, or another number of copies?)")
+                raise EnvError(
+                    f"{self.name}: state[{k!r}] must be {want.dtype} of shape {want.shape}, got {v.dtype} "
+                    f"of shape {v.shape} (another environment, or another number of copies?)"
+                )
         for k in ("data", "steps", "done", "streams"):
             target = getattr(self.arrays, k)
             (target.view(np.uint8) if target.dtype.names else target)[...] = new[k]
@@ -304,8 +323,12 @@ class VectorEnv:
     def copies(self, begin: int, end: int) -> dict[str, np.ndarray]:
         """Return the state of some copies, for `set_copies` of this or another `VectorEnv` of the same environment."""
         a = self.arrays
-        found = {"data": a.data[..., begin:end], "steps": a.steps[begin:end], "done": a.done[begin:end],
-                 "streams": a.streams[begin:end]}
+        found = {
+            "data": a.data[..., begin:end],
+            "steps": a.steps[begin:end],
+            "done": a.done[begin:end],
+            "streams": a.streams[begin:end],
+        }
         return {name: array.copy() for name, array in found.items()}
 
     def set_copies(self, begin: int, state: Mapping[str, np.ndarray]) -> None:
@@ -333,8 +356,10 @@ class VectorEnv:
         try:
             function = threads.body(self._kernels.chunk, "voidptr")
         except (NumbaError, KeyError) as error:
-            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` "
-                           f"says what): {essence(error, self.environment.dtype.names or ())}") from error
+            raise EnvError(
+                f"{self.name}: the rules do not compile, or do not return what they must (`Environment` "
+                f"says what): {essence(error, self.environment.dtype.names or ())}"
+            ) from error
         context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
         context[:9] = [context.ctypes.data, self.num_envs, 0, len(self.arrays.steps), *addresses]
@@ -369,8 +394,10 @@ def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any)
     except ValueError as error:
         raise EnvError(f"{name}: actions must have shape {shape}, got {actions!r:.80}") from error
     if given.dtype.kind not in ("iu" if isinstance(space, Discrete) else "iuf"):
-        raise EnvError(f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype "
-                       f"{given.dtype}")
+        raise EnvError(
+            f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype "
+            f"{given.dtype}"
+        )
     check.shape(given, shape, f"{name}: actions", error=EnvError)
     return np.ascontiguousarray(given, space.dtype)
 
@@ -390,8 +417,9 @@ def integer(where: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def make(env: Any, num_envs: int = 1, seed: int = 0, *, max_episode_steps: int | None = None,
-         **options: Any) -> VectorEnv | GymnasiumVectorEnv:
+def make(
+    env: Any, num_envs: int = 1, seed: int = 0, *, max_episode_steps: int | None = None, **options: Any
+) -> VectorEnv | GymnasiumVectorEnv:
     """Make copies of an environment.
 
     Parameters

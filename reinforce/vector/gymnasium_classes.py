@@ -23,8 +23,7 @@ class NotDrawnError(EnvError, TypeError):
 
 
 class SingleEnv(gymnasium.Env):
-    """One environment of `rl.envs`, with its options, whose episodes Gymnasium's wrapper cuts off. It cannot be drawn.
-    """
+    """One environment of `rl.envs`, with its options, whose episodes Gymnasium's wrapper cuts off; it is not drawn."""
 
     metadata: dict[str, Any] = {"render_modes": []}
 
@@ -42,8 +41,9 @@ class SingleEnv(gymnasium.Env):
         """Start an episode."""
         fresh = seed is not None or self._np_random is None
         super().reset(seed=seed)
-        observation, info = self._env.reset(seed=int(self.np_random.integers(2**63)) if fresh else None,
-                                            options=options)
+        observation, info = self._env.reset(
+            seed=int(self.np_random.integers(2**63)) if fresh else None, options=options
+        )
         self._is_over = False
         return observation[0], {k: v[0] for k, v in info.items()}
 
@@ -70,9 +70,10 @@ class ManyEnvs(gymnasium.vector.VectorEnv):
             self._env.observation_space.to_gymnasium(),
             self._env.action_space.to_gymnasium(),
         )
-        self.observation_space, self.action_space = batch_space(
-            self.single_observation_space, num_envs
-        ), batch_space(self.single_action_space, num_envs)
+        self.observation_space, self.action_space = (
+            batch_space(self.single_observation_space, num_envs),
+            batch_space(self.single_action_space, num_envs),
+        )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         """Start an episode in every copy."""

@@ -45,14 +45,25 @@ def register_gymnasium() -> list[str]:
     for ours, create in registry().items():
         name = f"triskele/{ours.rsplit('/', 1)[-1]}"
         if name not in gymnasium.registry:
-            gymnasium.register(name, f"{_CLASSES}:SingleEnv", max_episode_steps=create().max_steps,
-                               vector_entry_point=f"{_CLASSES}:ManyEnvs", kwargs={"name": ours})
+            gymnasium.register(
+                name,
+                f"{_CLASSES}:SingleEnv",
+                max_episode_steps=create().max_steps,
+                vector_entry_point=f"{_CLASSES}:ManyEnvs",
+                kwargs={"name": ours},
+            )
         names.append(name)
     return names
 
 
-def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any],
-         ours: Sequence[str]) -> GymnasiumVectorEnv:
+def make(
+    env: str | Callable,
+    num_envs: int,
+    seed: int | None,
+    max_episode_steps: int | None,
+    options: dict[str, Any],
+    ours: Sequence[str],
+) -> GymnasiumVectorEnv:
     """Return the vector environment of `triskele.reinforce.make` for environments other than ours."""
     if isinstance(env, GymnasiumVectorEnv):
         env, max_episode_steps, options = (
@@ -61,10 +72,17 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
             {**env.options, **options},
         )
     if hasattr(env, "unwrapped") and not isinstance(env, type):
-        raise EnvError(f"make: env must be a function that makes environments (lambda: gymnasium.make(...)), since "
-                       f"there may be several, got {env!r:.80}")
-    check.kind(env, (str, Callable), "make: env", "a name, an Environment or a function that makes an environment",
-               error=EnvError)
+        raise EnvError(
+            f"make: env must be a function that makes environments (lambda: gymnasium.make(...)), since "
+            f"there may be several, got {env!r:.80}"
+        )
+    check.kind(
+        env,
+        (str, Callable),
+        "make: env",
+        "a name, an Environment or a function that makes an environment",
+        error=EnvError,
+    )
     if isinstance(env, str):
         try:
             gymnasium = optional.need("gymnasium", f"make: {env!r}, which is none of ours{check.near(env, ours)}", "rl")
@@ -73,8 +91,10 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
                 raise EnvError(f"make: there is no environment {env!r}{check.near(env, ours)}") from None
             raise
         if ":" not in env and env not in gymnasium.registry:
-            raise EnvError(f"make: there is no environment {env!r}, neither here nor in "
-                           f"Gymnasium{check.near(env, [*ours, *gymnasium.registry])}")
+            raise EnvError(
+                f"make: there is no environment {env!r}, neither here nor in "
+                f"Gymnasium{check.near(env, [*ours, *gymnasium.registry])}"
+            )
     return GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
 
 
@@ -89,8 +109,14 @@ class GymnasiumVectorEnv:
 
     step_kernel = None
 
-    def __init__(self, env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None,
-                 options: dict[str, Any]):
+    def __init__(
+        self,
+        env: str | Callable,
+        num_envs: int,
+        seed: int | None,
+        max_episode_steps: int | None,
+        options: dict[str, Any],
+    ):
         from .env import integer
 
         gymnasium = optional.need("gymnasium", "an environment of Gymnasium", "rl")
@@ -111,8 +137,9 @@ class GymnasiumVectorEnv:
                 raise EnvError(
                     f"make: options go with a name, got a function and {', '.join(options) or 'max_episode_steps'}"
                 )
-            first = check.kind(env(), gymnasium.Env, "make: what the function makes", "an environment of Gymnasium",
-                               error=EnvError)
+            first = check.kind(
+                env(), gymnasium.Env, "make: what the function makes", "an environment of Gymnasium", error=EnvError
+            )
             made = iter([first])
             self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
         self.observation_space = _ours(self.name, "observation", self.env.single_observation_space)
@@ -130,8 +157,9 @@ class GymnasiumVectorEnv:
                 seed = "" if self._seeded is None else f" (seed {self._seeded + space['i']})"
                 where = f", in environment {space['i']}{seed}"
             trace = trace.tb_next
-        return EnvError(f"{self.name}: {what} raised {type(error).__name__}: {error}{where} after {self._steps} steps "
-                        f"(call reset)")
+        return EnvError(
+            f"{self.name}: {what} raised {type(error).__name__}: {error}{where} after {self._steps} steps (call reset)"
+        )
 
     def reset(self, *, seed: int | None = None, options: Mapping | None = None) -> tuple[np.ndarray, dict]:
         """Start an episode in every copy; the arguments go to Gymnasium. See `VectorEnv.reset`."""
@@ -206,13 +234,17 @@ def _ours(name, what, space):
 
     if isinstance(space, spaces.Box) and (what == "observation" or len(space.shape) == 1):
         if what == "action" and space.dtype.kind != "f":
-            raise EnvError(f"{name}: the action space must be a Box of floats, got {space} "
-                           f"(gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)")
+            raise EnvError(
+                f"{name}: the action space must be a Box of floats, got {space} "
+                f"(gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)"
+            )
         return Box(space.low, space.high, space.shape)
     if isinstance(space, spaces.Discrete) and what == "action":
         if space.start != 0:
-            raise EnvError(f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction "
-                           f"can add the start)")
+            raise EnvError(
+                f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction "
+                f"can add the start)"
+            )
         return Discrete(space.n)
     must = "Discrete, or a Box with one axis" if what == "action" else "a Box"
     raise EnvError(

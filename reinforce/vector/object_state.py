@@ -29,8 +29,9 @@ class UnknownState(Exception):
 
 
 def _is_fixed(value):
-    return isinstance(value, (*_FIXED, staticmethod, classmethod,
-                              enum.Enum)) or type(value).__module__.startswith(_FIXED_MODULES)
+    return isinstance(value, (*_FIXED, staticmethod, classmethod, enum.Enum)) or type(value).__module__.startswith(
+        _FIXED_MODULES
+    )
 
 
 def _is_object(value):
@@ -57,8 +58,10 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
     if type(value) is dict:
         if all(_is_fixed(v) for v in value.values()):
             return {"fixed": True}
-        return {"keys": [read(k, f"a key of {where}", seen) for k in value],
-                "values": [read(v, f"{where}[{k!r}]", seen) for k, v in value.items()]}
+        return {
+            "keys": [read(k, f"a key of {where}", seen) for k in value],
+            "values": [read(v, f"{where}[{k!r}]", seen) for k, v in value.items()],
+        }
     if _is_fixed(value) or id(value) in seen:
         return {"fixed": True}
     if not _is_object(value):
@@ -124,5 +127,7 @@ def _words(state):
 
 
 def _numbers(state):
-    return {k: _numbers(v) if isinstance(v, dict) else int(v) if isinstance(v, str) and k != "bit_generator" else v
-            for k, v in state.items()}
+    return {
+        k: _numbers(v) if isinstance(v, dict) else int(v) if isinstance(v, str) and k != "bit_generator" else v
+        for k, v in state.items()
+    }

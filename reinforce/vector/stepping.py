@@ -34,7 +34,7 @@ from triskele.reinforce import random  # of the rules: an edit there recompiles 
 from triskele.reinforce.vector.env import EnvArrays
 '''
 
-_RECORDS = '''
+_RECORDS = """
 
 @device
 def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
@@ -58,7 +58,7 @@ def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
 
 
 step_range = step_bytes
-'''
+"""
 
 # Copies i ... i + 7. Those that are over are moved on like the others, and what that gives is then replaced. Outputs
 # are pointers: to arrays for eight, where fewer than eight copies are left.
@@ -139,7 +139,7 @@ def chunk(context, index):
 """  # noqa: E501
 
 # Copies that are over take any action, since their next step ignores it.
-_MASKS = '''    masks = carray(context[14], (n, {count}), np.bool_)
+_MASKS = """    masks = carray(context[14], (n, {count}), np.bool_)
     for i in range(begin, end):
         if state.done[i]:
             masks[i, :] = True
@@ -147,7 +147,7 @@ _MASKS = '''    masks = carray(context[14], (n, {count}), np.bool_)
             state.done[i] = 5
             rule_action_mask(state.data[i], masks[i])
             state.done[i] = 0
-'''
+"""
 
 
 def _tuple(items: Sequence[object]) -> str:
@@ -161,8 +161,10 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     while len(vectors) > 1:
         vectors = [f"simd.concat({a}, {b})" for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
     block = f"simd.load(actions, 0, {8 * action_width})"
-    columns = [f"simd.convert(simd.shuffle({block}, {_tuple([action_width * lane + k for lane in range(8)])}), "
-               f"np.float64)" for k in range(action_width)]
+    columns = [
+        f"simd.convert(simd.shuffle({block}, {_tuple([action_width * lane + k for lane in range(8)])}), np.float64)"
+        for k in range(action_width)
+    ]
     action = _tuple(columns) if action_width else "simd.load(actions, 0, 8)"
     return {
         "float32": "; ".join(f"v{k} = simd.convert(w{k}, np.float32)" for k in range(width)),
@@ -191,9 +193,13 @@ def step_kernels(environment: Environment) -> ModuleType:
     data = f"({fields}, stride), np.float64" if fields else "(stride,), rule_dtype"
     head = _HEAD.format(name=environment.name, key=environment.key)
     tail = _TAIL.format(
-        data=f"carray(context[4], {data})", actions=_tuple(["n", *space.shape]),
-        action_dtype="np.int64" if num_actions else "np.float32", obs=_tuple(["n", *shape]), context=CONTEXT,
-        marks=MARKS, masks=_MASKS.format(count=num_actions) if environment.has_masks else "",
+        data=f"carray(context[4], {data})",
+        actions=_tuple(["n", *space.shape]),
+        action_dtype="np.int64" if num_actions else "np.float32",
+        obs=_tuple(["n", *shape]),
+        context=CONTEXT,
+        marks=MARKS,
+        masks=_MASKS.format(count=num_actions) if environment.has_masks else "",
     )
     options = {} if fields else rule_options(environment)
     names = {f"rule_{n}": rule_function(f, **options) for n, f in rules._asdict().items() if f is not None}

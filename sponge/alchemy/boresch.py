@@ -83,13 +83,25 @@ class Boresch(BiasPotential):
     -33.83
     """
 
-    def __init__(self, receptor: Any, ligand: Any, *, distance: float, angles: Any, torsions: Any,
-                 k_distance: float = _K[0], k_angles: Any = _K[1], k_torsions: Any = _K[2], name: str = "boresch"):
+    def __init__(
+        self,
+        receptor: Any,
+        ligand: Any,
+        *,
+        distance: float,
+        angles: Any,
+        torsions: Any,
+        k_distance: float = _K[0],
+        k_angles: Any = _K[1],
+        k_torsions: Any = _K[2],
+        name: str = "boresch",
+    ):
         where = "Boresch"
         ends = as_indices(receptor, f"{where}: receptor"), as_indices(ligand, f"{where}: ligand")
         if any(len(end) != 3 for end in ends) or len(set(np.ravel(ends).tolist())) != 6 or np.min(ends) < 0:
-            raise ValueError(f"{where}: receptor and ligand must be three different atoms each, got {receptor} and "
-                             f"{ligand}")
+            raise ValueError(
+                f"{where}: receptor and ligand must be three different atoms each, got {receptor} and {ligand}"
+            )
         check.positive(distance, f"{where}: distance", "nm")
         center = [np.array([distance], np.float64)]
         for what, values, count in (("angles", angles, 2), ("torsions", torsions, 3)):
@@ -97,17 +109,28 @@ class Boresch(BiasPotential):
             if center[-1].shape != (count,):
                 raise ValueError(f"{where}: {what} must be {count} numbers, got shape {center[-1].shape}")
         if not np.all((center[1] > 0) & (center[1] < math.pi)):
-            raise ValueError(f"{where}: angles must be between 0 and pi, got {center[1].tolist()} (they are in "
-                             f"radians)")
+            raise ValueError(
+                f"{where}: angles must be between 0 and pi, got {center[1].tolist()} (they are in radians)"
+            )
         k = _constants(where, k_distance, k_angles, k_torsions)
         self.atoms = np.concatenate(ends)
         own = umbrella(_variables(self.atoms), center=np.concatenate(center), k=k, name=name)
         super().__init__(own.function, own.cvs, own.params, name)
 
     @classmethod
-    def choose(cls, system: System, ligand: Any, receptor: Any = None, *, positions: Any = None,
-               temperature: float = 298.15, k_distance: float = _K[0], k_angles: Any = _K[1],
-               k_torsions: Any = _K[2], name: str = "boresch") -> Boresch:
+    def choose(
+        cls,
+        system: System,
+        ligand: Any,
+        receptor: Any = None,
+        *,
+        positions: Any = None,
+        temperature: float = 298.15,
+        k_distance: float = _K[0],
+        k_angles: Any = _K[1],
+        k_torsions: Any = _K[2],
+        name: str = "boresch",
+    ) -> Boresch:
         """Choose the atoms and rest values from a structure or a trajectory of the bound ligand.
 
         All chains of three bonded heavy atoms near the binding site are tried. Angles must stay away from a line, those
@@ -153,8 +176,10 @@ class Boresch(BiasPotential):
         own = solute_mask(system, ligand, f"{where}: ligand")
         others = _receptor(system, own) if receptor is None else solute_mask(system, receptor, f"{where}: receptor")
         if np.any(own & others):
-            raise ValueError(f"{where}: ligand and receptor must have no atoms in common, got "
-                             f"{system.topology.describe(int(np.argmax(own & others)))} in both")
+            raise ValueError(
+                f"{where}: ligand and receptor must have no atoms in common, got "
+                f"{system.topology.describe(int(np.argmax(own & others)))} in both"
+            )
         if positions is None and system.positions is None:
             raise ValueError(f"{where}: positions are needed; give them, or set system.positions")
         frames, boxes, *_ = opened(system.positions if positions is None else positions)
@@ -165,8 +190,9 @@ class Boresch(BiasPotential):
         few = np.unique(np.linspace(0, len(frames) - 1, _FRAMES).astype(int))
         x, cells = frames[few], None if boxes is None else boxes[few]
         inside = [_paths(system, mask, x, cells, what, where) for mask, what in ((others, "receptor"), (own, "ligand"))]
-        gaps = length(displacement(x[0][inside[0][:, 0], None] - x[0][inside[1][:, 0]],
-                                   None if cells is None else cells[0]))
+        gaps = length(
+            displacement(x[0][inside[0][:, 0], None] - x[0][inside[1][:, 0]], None if cells is None else cells[0])
+        )
         near = [paths[np.argsort(gaps.min(axis=1 - side), kind="stable")[:_PATHS]] for side, paths in enumerate(inside)]
         rows = np.concatenate([np.repeat(near[0], len(near[1]), axis=0), np.tile(near[1], (len(near[0]), 1))], axis=1)
         best: tuple[float, Any] = (math.inf, None)
@@ -179,11 +205,22 @@ class Boresch(BiasPotential):
             if energy.min() < best[0]:
                 best = float(energy.min()), some[np.argmin(energy)]
         if best[1] is None:
-            raise ValueError(f"{where}: no atoms keep their angles {_BARRIER:g} RT away from a line (give other atoms "
-                             f"of the receptor, or larger k_angles)")
+            raise ValueError(
+                f"{where}: no atoms keep their angles {_BARRIER:g} RT away from a line (give other atoms "
+                f"of the receptor, or larger k_angles)"
+            )
         center = _statistics(_coordinates(best[1][None], frames, boxes))[0][0]
-        return cls(best[1][:3], best[1][3:], distance=center[0], angles=center[1:3], torsions=center[3:],
-                   k_distance=k[0], k_angles=k[1:3], k_torsions=k[3:], name=name)
+        return cls(
+            best[1][:3],
+            best[1][3:],
+            distance=center[0],
+            angles=center[1:3],
+            torsions=center[3:],
+            k_distance=k[0],
+            k_angles=k[1:3],
+            k_torsions=k[3:],
+            name=name,
+        )
 
     def standard_state_correction(self, temperature: float, *, analytic: bool = False) -> float:
         r"""Free energy of letting the decoupled ligand go from the restraint into the standard volume.
@@ -221,14 +258,22 @@ class Boresch(BiasPotential):
         for c, jacobian, end in ((0, np.square, math.inf), (1, np.sin, math.pi), (2, np.sin, math.pi)):
             low, high = max(center[c] - 12 * widths[c], 0.0), min(center[c] + 12 * widths[c], end)
             value, _ = integrate.quad(
-                lambda x, c=c, f=jacobian: f(x) * math.exp(-0.5 * ((x - center[c]) / widths[c]) ** 2), low, high,
-                epsabs=0, epsrel=1e-11, points=[center[c]])
+                lambda x, c=c, f=jacobian: f(x) * math.exp(-0.5 * ((x - center[c]) / widths[c]) ** 2),
+                low,
+                high,
+                epsabs=0,
+                epsrel=1e-11,
+                points=[center[c]],
+            )
             whole = np.append(whole, math.log(value))
         free = math.log(8 * math.pi**2 * STANDARD_VOLUME)
         exact, formula = (-thermal * (free - float(found)) for found in (whole.sum(), stiff))
         if analytic and abs(exact - formula) > 0.1:
-            warnings.warn(f"{where}: the analytic formula is off by {formula - exact:+.2f} "
-                          f"kJ/mol, since the springs are not stiff or an angle is near a line", stacklevel=2)
+            warnings.warn(
+                f"{where}: the analytic formula is off by {formula - exact:+.2f} "
+                f"kJ/mol, since the springs are not stiff or an angle is near a line",
+                stacklevel=2,
+            )
         return formula if analytic else exact
 
     def __repr__(self):
@@ -240,8 +285,9 @@ def _constants(where, distance, angles, torsions):
     given = (("distance", distance, 1), ("angles", angles, 2), ("torsions", torsions, 3))
     for what, value, count in given:
         if np.shape(value) not in ((), (count,)):
-            raise ValueError(f"{where}: k_{what} must be a number or one for each of {count}, got shape "
-                             f"{np.shape(value)}")
+            raise ValueError(
+                f"{where}: k_{what} must be a number or one for each of {count}, got shape {np.shape(value)}"
+            )
     k = np.concatenate([np.broadcast_to(np.asarray(value, np.float64), count) for _, value, count in given])
     if not (np.isfinite(k).all() and k.min() > 0):
         raise ValueError(f"{where}: force constants must be positive, got {k.tolist()}")
@@ -251,8 +297,14 @@ def _constants(where, distance, angles, torsions):
 def _variables(atoms):
     """Collective variables of the six springs."""
     a, b, c, A, B, C = (int(i) for i in atoms)
-    return [cv.distance(a, A), cv.angle(b, a, A), cv.angle(a, A, B), cv.torsion(c, b, a, A), cv.torsion(b, a, A, B),
-            cv.torsion(a, A, B, C)]
+    return [
+        cv.distance(a, A),
+        cv.angle(b, a, A),
+        cv.angle(a, A, B),
+        cv.torsion(c, b, a, A),
+        cv.torsion(b, a, A, B),
+        cv.torsion(a, A, B, C),
+    ]
 
 
 def _receptor(system, own):
@@ -275,8 +327,10 @@ def _paths(system, mask, frames, boxes, what, where):
     sines = np.sin(_bend(frames, boxes, paths))
     paths = paths[(sines > _LEAST_SINE).all(axis=0)]
     if not len(paths):
-        raise ValueError(f"{where}: the {what} must have three heavy atoms, bonded one to the next and not on a line, "
-                         f"got {np.count_nonzero(heavy)} heavy atoms and {len(found)} chains of three")
+        raise ValueError(
+            f"{where}: the {what} must have three heavy atoms, bonded one to the next and not on a line, "
+            f"got {np.count_nonzero(heavy)} heavy atoms and {len(found)} chains of three"
+        )
     return paths
 
 
@@ -295,8 +349,15 @@ def _coordinates(rows, frames, boxes):
     """The six coordinates [frames, m, 6] of rows (m, 6) of atoms a, b, c, A, B, C."""
     chain = [2, 1, 0, 3, 4, 5]
     steps = [_vectors(frames, boxes, rows, i, j) for i, j in zip(chain, chain[1:])]
-    return np.stack([length(steps[2]), angle(-steps[1], steps[2]), angle(-steps[2], steps[3]),
-                     *(torsion(*steps[s : s + 3]) for s in range(3))], axis=-1)
+    return np.stack(
+        [
+            length(steps[2]),
+            angle(-steps[1], steps[2]),
+            angle(-steps[2], steps[3]),
+            *(torsion(*steps[s : s + 3]) for s in range(3)),
+        ],
+        axis=-1,
+    )
 
 
 def _statistics(values):

@@ -83,8 +83,9 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
         if a == b or (b, a) in edges:
             raise ValueError(f"{where}: an edge must join two nodes, and be given once, got {(a, b)!r}")
         if not (np.isfinite(measured[row]).all() and measured[row, 1] > 0):
-            raise ValueError(f"{where}: edges must be finite numbers with positive errors, got {tuple(measured[row])} "
-                             f"for {(a, b)!r}")
+            raise ValueError(
+                f"{where}: edges must be finite numbers with positive errors, got {tuple(measured[row])} for {(a, b)!r}"
+            )
         design[row, place[a]], design[row, place[b]] = -1, 1
     tree, cycles = _cycles(list(edges), nodes, measured)
     if missing := [node for node in nodes if node not in tree]:
@@ -94,9 +95,13 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
     values = np.concatenate([[0.0], inverse @ (weighted.T @ (measured[:, 0] / measured[:, 1]))])
     errors = np.sqrt(np.concatenate([[0.0], np.diag(inverse)]))
     fitted = design @ values
-    return CycleClosure(dict(zip(nodes, values.tolist())), dict(zip(nodes, errors.tolist())),
-                        dict(zip(edges, fitted.tolist())), cycles,
-                        float(np.sum(((fitted - measured[:, 0]) / measured[:, 1]) ** 2)))
+    return CycleClosure(
+        dict(zip(nodes, values.tolist())),
+        dict(zip(nodes, errors.tolist())),
+        dict(zip(edges, fitted.tolist())),
+        cycles,
+        float(np.sum(((fitted - measured[:, 0]) / measured[:, 1]) ** 2)),
+    )
 
 
 def _cycles(edges, nodes, measured):
@@ -115,7 +120,7 @@ def _cycles(edges, nodes, measured):
         if a not in paths or paths[b][-2:-1] == (a,) or paths[a][-2:-1] == (b,):
             continue
         shared = sum(1 for x, y in zip(paths[a], paths[b]) if x == y)
-        around = (*paths[a][shared - 1:], *reversed(paths[b][shared:]))
+        around = (*paths[a][shared - 1 :], *reversed(paths[b][shared:]))
         around = around[::-1] if nodes.index(around[1]) > nodes.index(around[-1]) else around
         steps = np.array([links[x][y] for x, y in zip(around, (*around[1:], around[0]))])
         cycles.append((around, float(steps[:, 0].sum()), float(np.sqrt(np.sum(steps[:, 1] ** 2)))))

@@ -36,9 +36,16 @@ _CANCELS = 1e6  # kJ/mol; the difference of so large an energy to a small one ha
 _PAIRS_OF_TERMS = {thole_screening: "electrostatics", lennard_jones_pair: "sterics"}  # what terms of pairs do
 
 
-def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electrostatics",),
-             soft_core: SoftCore | None = None, bonded: Iterable[str] = (),
-             restraints: Iterable[str] = (), charged: bool = False) -> System:
+def decouple(
+    system: System,
+    atoms: Any,
+    *,
+    annihilate: Iterable[str] = ("electrostatics",),
+    soft_core: SoftCore | None = None,
+    bonded: Iterable[str] = (),
+    restraints: Iterable[str] = (),
+    charged: bool = False,
+) -> System:
     """Return a copy of `system` in which the interactions of marked atoms depend on lambdas.
 
     At lambda 1 an interaction is complete, at 0 it is gone. "electrostatics" and "sterics" (Lennard-Jones) act on the
@@ -131,8 +138,9 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         raise ValueError(f"{where}: the system must have one Nonbonded, got {len(plain)}")
     for name in (*bonded, *restraints):
         if isinstance(system[name], Nonbonded):
-            raise ValueError(f"{where}: {name!r} cannot be scaled as a whole (its lambdas are electrostatics and "
-                             f"sterics)")
+            raise ValueError(
+                f"{where}: {name!r} cannot be scaled as a whole (its lambdas are electrostatics and sterics)"
+            )
     pairs: list[Any] = []
     for p in system.potentials:
         if isinstance(p, Nonbonded):
@@ -140,15 +148,20 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         elif p.pair_scope is not None:
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on all pairs of atoms, and has no lambdas")
         elif p.together is not None and _ties(p.together, marked):
-            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together, and "
-                             "has no lambdas")
+            raise ValueError(
+                f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together, and has no lambdas"
+            )
         elif isinstance(p, ExpressionCompound) and p.name not in restraints and np.any(cut := _cut_terms(p, marked)):
-            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together in "
-                             f"{np.count_nonzero(cut)} of {len(cut)} terms, and could be a restraint or an interaction "
-                             f"(as a restraint, name it in restraints=[{p.name!r}]; it is complete at the lambda 1)")
+            raise ValueError(
+                f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together in "
+                f"{np.count_nonzero(cut)} of {len(cut)} terms, and could be a restraint or an interaction "
+                f"(as a restraint, name it in restraints=[{p.name!r}]; it is complete at the lambda 1)"
+            )
         elif (kind := _PAIRS_OF_TERMS.get(type(p))) in annihilate and np.any(marked[p.atoms]):
-            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} would stay between marked atoms, where "
-                             f"annihilate removes {kind} (leave {kind!r} out of `annihilate`)")
+            raise ValueError(
+                f"{where}: {type(p).__name__} {p.name!r} would stay between marked atoms, where "
+                f"annihilate removes {kind} (leave {kind!r} out of `annihilate`)"
+            )
         else:
             new.potentials += _parts(copy.deepcopy(p), marked, bonded, restraints, pairs if annihilate else None)
     check_charges(where, 0.0, float(plain[0].params["charges"][marked].sum()), plain[0].method == "pme", charged)
@@ -177,8 +190,10 @@ def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Pote
     if pairs is not None and isinstance(potential, pair14):
         inside = marked[potential.atoms].all(axis=1)
         if inside.any() and potential.name in bonded:
-            raise ValueError(f"decouple: bonded: the 1-4 pairs {potential.name!r} of marked atoms scale with what "
-                             f"annihilate names (leave them out of `bonded`, or pass annihilate=())")
+            raise ValueError(
+                f"decouple: bonded: the 1-4 pairs {potential.name!r} of marked atoms scale with what "
+                f"annihilate names (leave them out of `bonded`, or pass annihilate=())"
+            )
         if inside.any():
             pairs.append(potential.subset(inside))
         return [potential.subset(~inside)] if inside.any() and not inside.all() else [] if inside.any() else [potential]
@@ -200,8 +215,10 @@ def _nonbonded(plain, system, marked, soft_core, annihilate, pairs):
         new.fix_mesh(system.box)  # all states have the same
     sigmas, depths = new.params["sigmas"], new.params["epsilons"]
     if np.any(bad := (sigmas <= 0) & (depths != 0)):
-        raise ValueError(f"decouple: sigmas must be positive, got {sigmas[bad][0]:g} for "
-                         f"{system.topology.describe(int(np.argmax(bad)))}")
+        raise ValueError(
+            f"decouple: sigmas must be positive, got {sigmas[bad][0]:g} for "
+            f"{system.topology.describe(int(np.argmax(bad)))}"
+        )
     sigmas[sigmas <= 0] = 0.1  # of atoms without Lennard-Jones; a length is needed to soften their charges
 
     def join(values, shape):
@@ -211,17 +228,31 @@ def _nonbonded(plain, system, marked, soft_core, annihilate, pairs):
         raise ValueError("decouple: all 1-4 pairs must use nearest images, or none")
     joined = {key: join([p.params[key] for p in pairs], 0) for key in ("charge_product", "sigma", "epsilon")}
     sigma = np.where(joined["sigma"] > 0, joined["sigma"], 0.1)
-    return AlchemicalNonbonded(new, np.flatnonzero(marked), soft_core, annihilate,
-                               join([p.atoms for p in pairs], (0, 2)).astype(np.int64), joined["charge_product"], sigma,
-                               joined["epsilon"], pairs[0].images if pairs else True)
+    return AlchemicalNonbonded(
+        new,
+        np.flatnonzero(marked),
+        soft_core,
+        annihilate,
+        join([p.atoms for p in pairs], (0, 2)).astype(np.int64),
+        joined["charge_product"],
+        sigma,
+        joined["epsilon"],
+        pairs[0].images if pairs else True,
+    )
 
 
 def _check_cut(system, marked):
     """Raise if something ties a marked atom to one that is not."""
-    ties = [("bonded", system.topology.bonds), ("constrained", system.constraints.pairs),
-            ("excluded from interacting", system.exclusions)]
-    ties += [("tied as a virtual site", np.stack([site.sites, column], axis=1))
-             for site in system.virtual_sites for column in np.asarray(site.parents).T]
+    ties = [
+        ("bonded", system.topology.bonds),
+        ("constrained", system.constraints.pairs),
+        ("excluded from interacting", system.exclusions),
+    ]
+    ties += [
+        ("tied as a virtual site", np.stack([site.sites, column], axis=1))
+        for site in system.virtual_sites
+        for column in np.asarray(site.parents).T
+    ]
     ties.append(("tied as a Drude particle", system.drude_pairs))
     for how, pairs in ties:
         pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
@@ -229,8 +260,10 @@ def _check_cut(system, marked):
         if cut.any():
             a, b = (system.topology.describe(int(i)) for i in pairs[np.argmax(cut)])
             inside, outside = (a, b) if marked[pairs[np.argmax(cut), 0]] else (b, a)
-            raise ValueError(f"decouple: atoms must be whole molecules, but the marked {inside} is {how} to {outside}, "
-                             f"which is not marked ({np.count_nonzero(cut)} such pairs)")
+            raise ValueError(
+                f"decouple: atoms must be whole molecules, but the marked {inside} is {how} to {outside}, "
+                f"which is not marked ({np.count_nonzero(cut)} such pairs)"
+            )
 
 
 # --------------------------------------------------------------------------------------------------------------- states
@@ -248,8 +281,10 @@ def check_schedule(system: System, names: Iterable[str], where: str) -> None:
     known = {*alchemical(system, where).names, *(p.key for p in system.potentials if isinstance(p, Scaled))}
     for name in names:
         if name not in known:
-            raise ValueError(f"{where}: no potential of the system scales with the lambda {name!r} (there are "
-                             f"{', '.join(sorted(known))}; decouple(...) and hybrid(...) choose them)")
+            raise ValueError(
+                f"{where}: no potential of the system scales with the lambda {name!r} (there are "
+                f"{', '.join(sorted(known))}; decouple(...) and hybrid(...) choose them)"
+            )
 
 
 def set_lambdas(system: System, **lambdas: float) -> None:
@@ -284,8 +319,11 @@ def set_lambdas(system: System, **lambdas: float) -> None:
 class Lambdas:
     """The lambdas of an engine, which moves between the states of a schedule and finds the energies in all of them."""
 
-    def __init__(self, engine: Engine,  # of a system from `decouple` or `hybrid`
-                 schedule: Schedule):
+    def __init__(
+        self,
+        engine: Engine,  # of a system from `decouple` or `hybrid`
+        schedule: Schedule,
+    ):
         self.engine, self.schedule = engine, schedule
         self._key = alchemical(engine.system, "alchemy").name
         self._scaled = [(p.name, p.key) for p in engine.potentials if isinstance(p, Scaled)]
@@ -339,8 +377,9 @@ def _evaluate(system, schedule, positions, box, precision, where):
     return here + difference, slopes
 
 
-def energies(system: System, schedule: Schedule, positions: Any = None, box: Any = None, *,
-             precision: str = "double") -> np.ndarray:
+def energies(
+    system: System, schedule: Schedule, positions: Any = None, box: Any = None, *, precision: str = "double"
+) -> np.ndarray:
     """Potential energy in every state of a schedule, from one evaluation, or a few if marked atoms overlap others.
 
     Parameters
@@ -376,8 +415,9 @@ def energies(system: System, schedule: Schedule, positions: Any = None, box: Any
     return _evaluate(system, schedule, positions, box, precision, "alchemy.energies")[0]
 
 
-def derivatives(system: System, schedule: Schedule, positions: Any = None, box: Any = None, *,
-                precision: str = "double") -> dict[str, np.ndarray]:
+def derivatives(
+    system: System, schedule: Schedule, positions: Any = None, box: Any = None, *, precision: str = "double"
+) -> dict[str, np.ndarray]:
     """Derivatives of the potential energy by the lambdas in every state of a schedule.
 
     Parameters

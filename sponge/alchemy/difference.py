@@ -119,8 +119,14 @@ class Convergence:
         return ax
 
 
-def free_energy_difference(samples: Any, temperature: float, *, schedule: Schedule | None = None,
-                slopes: Sequence[Mapping[str, Any]] | None = None, visited: Any = None) -> FreeEnergyDifference:
+def free_energy_difference(
+    samples: Any,
+    temperature: float,
+    *,
+    schedule: Schedule | None = None,
+    slopes: Sequence[Mapping[str, Any]] | None = None,
+    visited: Any = None,
+) -> FreeEnergyDifference:
     """Free energy between the first and the last of a row of states, from energies of samples in all states.
 
     MBAR gives the value; BAR of neighbors and thermodynamic integration, where slopes are given, are there to compare.
@@ -237,7 +243,7 @@ def convergence(samples: Any, temperature: float, *, fractions: int = 10) -> Con
     ends: list[tuple[float, float]] = []
     for backward in (False, True):
         for part in parts:
-            chosen = [s[len(s) - round(part * len(s)):] if backward else s[:round(part * len(s))] for s in samples]
+            chosen = [s[len(s) - round(part * len(s)) :] if backward else s[: round(part * len(s))] for s in samples]
             found = mbar(np.concatenate(chosen).T / thermal, np.array([len(s) for s in chosen]))
             ends.append((found.free_energies[-1] * thermal, found.errors[-1] * thermal))
     columns = np.array(ends).reshape(2, fractions, 2)
@@ -250,13 +256,17 @@ def _samples(samples, slopes, visited, schedule):
     if visited is not None:
         records, visited = np.asarray(samples, np.float64), np.asarray(visited)
         if records.ndim != 2 or visited.shape != (len(records),):
-            raise ValueError(f"{where}: with visited, samples must have shape [records, states], got {records.shape} "
-                             f"and {visited.shape}")
+            raise ValueError(
+                f"{where}: with visited, samples must have shape [records, states], got {records.shape} "
+                f"and {visited.shape}"
+            )
         if visited.dtype.kind not in "iu":
             raise ValueError(f"{where}: visited must be integers, the state of each record, got {visited.dtype}")
         if np.any(bad := (visited < 0) | (visited >= records.shape[1])):
-            raise ValueError(f"{where}: visited must be states from 0 to {records.shape[1] - 1}, got "
-                             f"{visited[bad][0]} at record {np.argmax(bad)}")
+            raise ValueError(
+                f"{where}: visited must be states from 0 to {records.shape[1] - 1}, got "
+                f"{visited[bad][0]} at record {np.argmax(bad)}"
+            )
         order = [np.flatnonzero(visited == k) for k in range(records.shape[1])]
         samples = [records[own] for own in order]
     samples = [np.asarray(s, np.float64) for s in samples]
@@ -269,8 +279,10 @@ def _samples(samples, slopes, visited, schedule):
             raise ValueError(f"{where}: samples of state {state} must have shape [samples, {k} states], got {s.shape}")
         if not np.isfinite(s).all():
             row, column = np.argwhere(~np.isfinite(s))[0]
-            raise ValueError(f"{where}: energies must be finite, got {s[row, column]} in state {column} at sample "
-                             f"{row} of state {state}")
+            raise ValueError(
+                f"{where}: energies must be finite, got {s[row, column]} in state {column} at sample "
+                f"{row} of state {state}"
+            )
     return samples, None if slopes is None else _slopes(slopes, [len(s) for s in samples], order, schedule)
 
 
@@ -282,24 +294,31 @@ def _slopes(slopes, counts, order, schedule):
     if order is not None:
         given, sizes, places = [slopes], [sum(counts)], [""]
     elif isinstance(slopes, Mapping) or not isinstance(slopes, Sequence):
-        raise TypeError(f"{where}: slopes must be a list of {len(counts)} dicts, one of each state, got "
-                        f"{type(slopes).__name__}")
+        raise TypeError(
+            f"{where}: slopes must be a list of {len(counts)} dicts, one of each state, got {type(slopes).__name__}"
+        )
     elif len(slopes) != len(counts):
         raise ValueError(f"{where}: slopes must be of {len(counts)} states, got {len(slopes)}")
     else:
         given, sizes, places = list(slopes), counts, [f" of state {k}" for k in range(len(counts))]
     for k, (own, size, place) in enumerate(zip(given, sizes, places)):
         if not isinstance(own, Mapping):
-            raise TypeError(f"{where}: slopes{place} must be a dict of arrays by the names of the schedule, got "
-                            f"{type(own).__name__}")
+            raise TypeError(
+                f"{where}: slopes{place} must be a dict of arrays by the names of the schedule, got "
+                f"{type(own).__name__}"
+            )
         if set(own) != set(schedule.names):
-            raise ValueError(f"{where}: slopes{place} must have the names of the schedule, "
-                             f"{', '.join(schedule.names)}, got {', '.join(map(str, own)) or 'none'}")
+            raise ValueError(
+                f"{where}: slopes{place} must have the names of the schedule, "
+                f"{', '.join(schedule.names)}, got {', '.join(map(str, own)) or 'none'}"
+            )
         given[k] = {name: np.asarray(values, np.float64) for name, values in own.items()}
         for name, values in given[k].items():
             if values.shape != (size,):
-                raise ValueError(f"{where}: slopes{place} must have one number for each of {size} samples, got "
-                                 f"{values.shape} of {name}")
+                raise ValueError(
+                    f"{where}: slopes{place} must have one number for each of {size} samples, got "
+                    f"{values.shape} of {name}"
+                )
     return given if order is None else [{name: values[own] for name, values in given[0].items()} for own in order]
 
 
@@ -309,11 +328,17 @@ def _warn(found: Mbar, schedule, counts):
     for i, j in zip(sampled[:-1], sampled[1:]):
         shared = max(found.overlap[i, j], found.overlap[j, i])
         if shared < _OVERLAP:
-            between = "" if schedule is None else " at " + ", ".join(
-                f"{name}={0.5 * (schedule[i][name] + schedule[j][name]):.4g}" for name in schedule.names)
-            warnings.warn(f"free_energy_difference: states {i} and {j} overlap by {shared:.2g}, less than "
-                          f"{_OVERLAP}: the error of their free energies is not to be trusted (add a state{between})",
-                          stacklevel=3)
+            between = (
+                ""
+                if schedule is None
+                else " at "
+                + ", ".join(f"{name}={0.5 * (schedule[i][name] + schedule[j][name]):.4g}" for name in schedule.names)
+            )
+            warnings.warn(
+                f"free_energy_difference: states {i} and {j} overlap by {shared:.2g}, less than "
+                f"{_OVERLAP}: the error of their free energies is not to be trusted (add a state{between})",
+                stacklevel=3,
+            )
 
 
 def _pairwise(samples, temperature):
@@ -326,7 +351,7 @@ def _pairwise(samples, temperature):
     for i, (a, b) in enumerate(zip(samples[:-1], samples[1:])):
         works = (a[:, i + 1] - a[:, i]) / thermal, (b[:, i] - b[:, i + 1]) / thermal
         steps[i + 1], (pulls[i][0], pulls[i + 1][1]), overlap = acceptance_ratio(*works)
-        lost[i + 1:] += 0.0 if is_determined(overlap, works) else math.inf
+        lost[i + 1 :] += 0.0 if is_determined(overlap, works) else math.inf
     variances = np.zeros(k)
     through = np.cumsum([0.0, *(_variance(pull.sum(0)) for pull in pulls[:-1])])
     for end in range(1, k):

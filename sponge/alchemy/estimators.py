@@ -87,8 +87,11 @@ def bar(forward: Any, reverse: Any, *, temperature: float, bootstrap: int = 0, s
         check.integer(bootstrap, "bar: bootstrap", 2)
     f, pulls, overlap = acceptance_ratio(*works)
     if overlap < _OVERLAP:
-        warnings.warn(f"bar: the two states do not overlap ({overlap:.1g}): the free energy between them is not "
-                      f"determined (a state in between)", stacklevel=2)
+        warnings.warn(
+            f"bar: the two states do not overlap ({overlap:.1g}): the free energy between them is not "
+            f"determined (a state in between)",
+            stacklevel=2,
+        )
     if not is_determined(overlap, works):
         return f * thermal, math.inf
     if bootstrap:
@@ -137,8 +140,12 @@ def _resampled(values, g, rng):
     return values[((first[:, None] + np.arange(length)) % n).ravel()[:n]]
 
 
-def thermodynamic_integration(lambdas: Any, slopes: Sequence[Any] | Mapping[str, Sequence[Any]], *,
-                              method: Literal["spline", "trapezoid"] = "spline") -> tuple[float, float]:
+def thermodynamic_integration(
+    lambdas: Any,
+    slopes: Sequence[Any] | Mapping[str, Sequence[Any]],
+    *,
+    method: Literal["spline", "trapezoid"] = "spline",
+) -> tuple[float, float]:
     r"""Free energy difference of the last and the first state by integrating mean slopes.
 
     .. math:: \Delta F = \sum_i \int \left\langle \frac{\partial U}{\partial\lambda_i} \right\rangle d\lambda_i
@@ -194,14 +201,18 @@ def integrated(lambdas: Any, slopes: Any, method: str) -> tuple[np.ndarray, np.n
     if not isinstance(lambdas, Mapping):
         lambdas, slopes = {"lambda": lambdas}, {"lambda": slopes}
     if not isinstance(slopes, Mapping) or set(slopes) != set(lambdas):
-        raise ValueError(f"{where}: slopes must have the names {', '.join(lambdas)}, got "
-                         f"{', '.join(slopes) if isinstance(slopes, Mapping) else type(slopes).__name__}")
+        raise ValueError(
+            f"{where}: slopes must have the names {', '.join(lambdas)}, got "
+            f"{', '.join(slopes) if isinstance(slopes, Mapping) else type(slopes).__name__}"
+        )
     weights = {}
     for name, given in lambdas.items():
         path = check.finite(np.asarray(given, np.float64), f"{where}: {name}")
         if path.ndim != 1 or len(path) < 2 or len(path) != len(slopes[name]):
-            raise ValueError(f"{where}: {name} must have as many states as slopes, at least 2, got {path.shape} and "
-                             f"{len(slopes[name])}")
+            raise ValueError(
+                f"{where}: {name} must have as many states as slopes, at least 2, got {path.shape} and "
+                f"{len(slopes[name])}"
+            )
         weights[name] = integration_weights(path, method)
     k = len(path)
     if any(len(w) != k for w in weights.values()):
@@ -210,8 +221,10 @@ def integrated(lambdas: Any, slopes: Any, method: str) -> tuple[np.ndarray, np.n
     for state in range(k):
         series = [_slopes(where, name, state, slopes[name][state]) for name in weights]
         if len({len(s) for s in series}) > 1:
-            raise ValueError(f"{where}: slopes of state {state} must have the same number of samples for all lambdas, "
-                             f"got {', '.join(str(len(s)) for s in series)}")
+            raise ValueError(
+                f"{where}: slopes of state {state} must have the same number of samples for all lambdas, "
+                f"got {', '.join(str(len(s)) for s in series)}"
+            )
         w = np.array([weights[name][:, state] for name in weights])
         for end in range(k):
             if np.any(w[:, end]):
@@ -233,17 +246,17 @@ def integration_weights(path: np.ndarray, method: str) -> np.ndarray:
         last = first + 1
         while last < k - 1 and moves[last] == moves[first]:
             last += 1
-        x = path[first:last + 1]
+        x = path[first : last + 1]
         if moves[first] == 0:
             pass
         elif method == "trapezoid":
             for i in range(first, last):
-                pieces[i + 1, i:i + 2] = 0.5 * (path[i + 1] - path[i])
+                pieces[i + 1, i : i + 2] = 0.5 * (path[i + 1] - path[i])
         else:
             rising = x if moves[first] > 0 else -x
             spline = CubicSpline(rising, np.eye(len(x)), bc_type="natural")
             for i in range(len(x) - 1):
-                pieces[first + i + 1, first:last + 1] = moves[first] * spline.integrate(rising[i], rising[i + 1])
+                pieces[first + i + 1, first : last + 1] = moves[first] * spline.integrate(rising[i], rising[i + 1])
         first = last
     return np.cumsum(pieces, axis=0)
 
@@ -251,6 +264,8 @@ def integration_weights(path: np.ndarray, method: str) -> np.ndarray:
 def _slopes(where, name, state, values):
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or len(values) < _FEWEST:
-        raise ValueError(f"{where}: slopes of state {state} ({name}) must have shape [samples], at least {_FEWEST}, "
-                         f"got {values.shape}")
+        raise ValueError(
+            f"{where}: slopes of state {state} ({name}) must have shape [samples], at least {_FEWEST}, "
+            f"got {values.shape}"
+        )
     return check.finite(values, f"{where}: slopes of state {state} ({name}), sample")

@@ -64,15 +64,33 @@ class LambdaExchange(ReplicaExchange):
     ((20, 3), array([2, 2]))
     """
 
-    def __init__(self, system: System, schedule: Schedule, integrator: Integrator, *, every: int = 500,
-                 record: int = 100, seed: int = 0, barostat: Any = None,
-                 precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
+    def __init__(
+        self,
+        system: System,
+        schedule: Schedule,
+        integrator: Integrator,
+        *,
+        every: int = 500,
+        record: int = 100,
+        seed: int = 0,
+        barostat: Any = None,
+        precision: Literal["mixed", "double"] = "mixed",
+        comm: Any = None,
+    ):
         check_type(schedule, "LambdaExchange")
         if not isinstance(system, System):
             raise TypeError(f"LambdaExchange: system must be a System, got {type(system).__name__}")
         self.schedule, self.record = schedule, record
-        super().__init__([system] * len(schedule), integrator, every=every, seed=seed, barostat=barostat,
-                         sampling=lambda k: [States(schedule, k, record)], precision=precision, comm=comm)
+        super().__init__(
+            [system] * len(schedule),
+            integrator,
+            every=every,
+            seed=seed,
+            barostat=barostat,
+            sampling=lambda k: [States(schedule, k, record)],
+            precision=precision,
+            comm=comm,
+        )
 
     def _gathered(self, of):
         return self._all(lambda k: of(self._simulations[k].sampling[0]))
@@ -106,5 +124,9 @@ class LambdaExchange(ReplicaExchange):
         return None, cross
 
     def _options(self):
-        return {**super()._options(), "lambdas": self.schedule.lambdas.tolist(), "names": list(self.schedule.names),
-                "record": self.record}
+        return {
+            **super()._options(),
+            "lambdas": self.schedule.lambdas.tolist(),
+            "names": list(self.schedule.names),
+            "record": self.record,
+        }

@@ -47,8 +47,9 @@ class FiniteSize:
         return sum(self.terms.values())
 
 
-def finite_size(system: System, before: float, after: float, *, permittivity: float, radius: float | None = None,
-                box: Any = None) -> FiniteSize:
+def finite_size(
+    system: System, before: float, after: float, *, permittivity: float, radius: float | None = None, box: Any = None
+) -> FiniteSize:
     r"""Terms that take the free energy of changing a box's net charge to that in a box without end.
 
     They are those of Rocklin et al. [1]_ in their analytic form, with Q for the net charge of the box, V for its
@@ -115,12 +116,20 @@ def finite_size(system: System, before: float, after: float, *, permittivity: fl
     box = system.box if box is None else boxes.as_box(box, f"{where}: box")
     if box is None or system.positions is None:
         raise ValueError(f"{where}: the system must have a box and positions")
-    before, after = (check.number(value, f"{where}: {name}", unit="e")
-                     for name, value in (("before", before), ("after", after)))
+    before, after = (
+        check.number(value, f"{where}: {name}", unit="e") for name, value in (("before", before), ("after", after))
+    )
     check.number(permittivity, f"{where}: permittivity", 1)
     shortest = float(np.linalg.norm(box, axis=1).min())
-    wigner = float(ewald_energy(np.ones(1), np.zeros((1, 3)), box, _NARROW / shortest,
-                                tuple(int(_WAVES * n / shortest) for n in np.linalg.norm(box, axis=1))))
+    wigner = float(
+        ewald_energy(
+            np.ones(1),
+            np.zeros((1, 3)),
+            box,
+            _NARROW / shortest,
+            tuple(int(_WAVES * n / shortest) for n in np.linalg.norm(box, axis=1)),
+        )
+    )
     volume, squares, response = boxes.volume(box), after**2 - before**2, 1 - 1 / permittivity
     terms = {"net_charge": -squares * wigner, "undersolvation": response * squares * wigner}
     if radius is not None:
@@ -141,8 +150,9 @@ def _quadrupole(system, box, where):
         return 0.0
     charged = [p for p in system.potentials if isinstance(p, Nonbonded | AlchemicalNonbonded)]
     if len(charged) != 1:
-        raise ValueError(f"{where}: the system must have one Nonbonded, with the charges of its waters, got "
-                         f"{len(charged)}")
+        raise ValueError(
+            f"{where}: the system must have one Nonbonded, with the charges of its waters, got {len(charged)}"
+        )
     center = np.zeros((len(t.residue_names), 3))
     oxygens = np.flatnonzero(water & (t.elements == 8))
     center[t.residue_index[oxygens]] = system.positions[oxygens]
@@ -150,14 +160,23 @@ def _quadrupole(system, box, where):
     return float(charged[0].params["charges"][water] @ np.sum(apart**2, axis=1))
 
 
-def check_charges(where: str, before: float, after: float,  # e
-                  periodic: bool,  # charges interact by an Ewald sum
-                  charged: bool) -> None:
+def check_charges(
+    where: str,
+    before: float,
+    after: float,  # e
+    periodic: bool,  # charges interact by an Ewald sum
+    charged: bool,
+) -> None:
     """Warn if two net charges do not differ by an integer; raise if they differ in a periodic box unless `charged`."""
     change = after - before
     if abs(change - round(change)) > WHOLE:
-        warnings.warn(f"{where}: charges that change must sum to an integer, got {change:+.4f} e (is a part of a "
-                      f"molecule marked, or a charge missing?)", stacklevel=4)
+        warnings.warn(
+            f"{where}: charges that change must sum to an integer, got {change:+.4f} e (is a part of a "
+            f"molecule marked, or a charge missing?)",
+            stacklevel=4,
+        )
     elif round(change) and periodic and not charged:
-        raise ValueError(f"{where}: the net charge of the box changes by {change:+.0f} e, and its free energy depends "
-                         f"on the size of the box (change an ion along, or pass charged=True and add finite_size(...))")
+        raise ValueError(
+            f"{where}: the net charge of the box changes by {change:+.0f} e, and its free energy depends "
+            f"on the size of the box (change an ion along, or pass charged=True and add finite_size(...))"
+        )

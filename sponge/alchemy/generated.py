@@ -46,14 +46,23 @@ def generated(core: SoftCore, switched: bool, loop: Any) -> Any:  # loop: `envir
         return 1 / r + k_rf * r * r - c_rf
 
     if loop is environment8:
-        softened = elementwise(lambda r2, size2, soft, start, cutoff: core.softened(r2, size2, soft)
-                               * fading(r2, start, cutoff))
+        softened = elementwise(
+            lambda r2, size2, soft, start, cutoff: core.softened(r2, size2, soft) * fading(r2, start, cutoff)
+        )
         jets = {"softened": jet("softened", softened, "r2", width=LANES, root="inverse_root")}
     else:
         softened = elementwise(lambda r2, size2, soft: core.softened(r2, size2, soft))
-        jets = {"softened": jet("softened", softened, "r2", "soft"), "fading": jet("fading", elementwise(fading), "r2"),
-                "charged": jet("charged", elementwise(charged), "r2", "soft")}
+        jets = {
+            "softened": jet("softened", softened, "r2", "soft"),
+            "fading": jet("fading", elementwise(fading), "r2"),
+            "charged": jet("charged", elementwise(charged), "r2", "soft"),
+        }
     arguments = list(inspect.signature(loop).parameters)[: -len(jets)]
-    source = _SOURCE.format(file=loop.__module__.rpartition(".")[2], name=loop.__name__, jets="".join(jets.values()),
-                            arguments=", ".join(arguments), formulas=", ".join(jets))
+    source = _SOURCE.format(
+        file=loop.__module__.rpartition(".")[2],
+        name=loop.__name__,
+        jets="".join(jets.values()),
+        arguments=", ".join(arguments),
+        formulas=", ".join(jets),
+    )
     return getattr(load_module(source, "marked"), loop.__name__)

@@ -31,8 +31,9 @@ from .soft_core import Beutler, SoftCore
 __all__ = ["hybrid"]
 
 
-def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: SoftCore | None = None,
-           charged: bool = False) -> System:
+def hybrid(
+    old: System, new: System, mapping: Mapping[int, int], *, soft_core: SoftCore | None = None, charged: bool = False
+) -> System:
     """Return a system in which the molecule of `old` turns into that of `new`.
 
     The molecules are those that mapped atoms belong to; all other atoms must be the same, in the same order. Atoms of
@@ -98,14 +99,20 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     array([1., 1.])
     """
     parts = _Parts(old, new, mapping)
-    result = System(parts.topology(), parts.joined("masses"), old.box, parts.positions(),
-                    constraints=parts.constraints(), virtual_sites=parts.virtual_sites(),
-                    exclusions=parts.exclusions(), remove_com_motion=old.remove_com_motion)
+    result = System(
+        parts.topology(),
+        parts.joined("masses"),
+        old.box,
+        parts.positions(),
+        constraints=parts.constraints(),
+        virtual_sites=parts.virtual_sites(),
+        exclusions=parts.exclusions(),
+        remove_com_motion=old.remove_com_motion,
+    )
     result.potentials = [parts.nonbonded(soft_core or Beutler()), *parts.terms()]
     result.check()
     set_lambdas(result, **dict.fromkeys(HybridNonbonded.names, 0.0))
-    before, after = (float(p.params["charges"][inside].sum())
-                     for p, inside in zip(parts.pair_potentials, parts.inside))
+    before, after = (float(p.params["charges"][inside].sum()) for p, inside in zip(parts.pair_potentials, parts.inside))
     check_charges("hybrid", before, after, old.box is not None, charged)
     return result
 
@@ -129,8 +136,9 @@ class _Parts:
         if self.alone:
             rest[0] = rest[0][:0]
         if len(rest[0]) != len(rest[1]):
-            raise ValueError(f"hybrid: both systems must have the same other atoms, got {len(rest[0])} and "
-                             f"{len(rest[1])}")
+            raise ValueError(
+                f"hybrid: both systems must have the same other atoms, got {len(rest[0])} and {len(rest[1])}"
+            )
         self.place = np.full(new.n, -1)  # of the new system's atoms
         self.place[self.pairs[:, 1]] = self.pairs[:, 0]
         self.place[rest[1]] = rest[0]
@@ -142,11 +150,14 @@ class _Parts:
         self.new_atoms = np.arange(old.n, self.n)
         self.old_atoms = np.setdiff1d(np.flatnonzero(inside[0]), self.pairs[:, 0])
         self.molecule = np.concatenate([np.flatnonzero(inside[0]), self.new_atoms])
-        a, b = (self._pair_potential(system, name, mask)
-                for system, name, mask in zip((old, new), ("old", "new"), inside))
+        a, b = (
+            self._pair_potential(system, name, mask) for system, name, mask in zip((old, new), ("old", "new"), inside)
+        )
         if (a.mixing == "geometric") != (b.mixing == "geometric"):  # `with_sizes` lets tables mix arithmetically only
-            raise ValueError(f"hybrid: both systems must have the same mixing rule, got {a.mixing!r} in the old one "
-                             f"and {b.mixing!r} in the new one (take both molecules from one force field)")
+            raise ValueError(
+                f"hybrid: both systems must have the same mixing rule, got {a.mixing!r} in the old one "
+                f"and {b.mixing!r} in the new one (take both molecules from one force field)"
+            )
         if not (self.alone or _same_table(a, b, rest)):
             raise ValueError("hybrid: both systems must have the same table of Lennard-Jones pairs, or none")
         for key in ("charges", "sigmas", "epsilons"):
@@ -164,8 +175,10 @@ class _Parts:
 
     def _kept(self):
         """Maps, restraints and fields of the other atoms, which must be the same in both systems."""
-        kept = [_surroundings(system, name, inside)
-                for system, name, inside in zip((self.old, self.new), ("old", "new"), self.inside)]
+        kept = [
+            _surroundings(system, name, inside)
+            for system, name, inside in zip((self.old, self.new), ("old", "new"), self.inside)
+        ]
         for name in () if self.alone else dict.fromkeys((*kept[0], *kept[1])):
             a, b = (of.get(name) for of in kept)
             if a is None or b is None or type(a) is not type(b) or not _same(a, b, self.place):
@@ -183,45 +196,57 @@ class _Parts:
             reference[core[:, 1]] = self.old.positions[core[:, 0]]
             moved = superpose(self.new.positions[None], reference, core[:, 1])[0]
         else:
-            moved = self.new.positions + (self.old.positions[core[:, 0]]
-                                          - self.new.positions[core[:, 1]]).mean(axis=0)
+            moved = self.new.positions + (self.old.positions[core[:, 0]] - self.new.positions[core[:, 1]]).mean(axis=0)
         return np.concatenate([self.old.positions, moved[self.added]])
 
     def topology(self):
         a, b = self.old.topology, self.new.topology
         residue = np.full(len(self.added), a.residue_index[self.pairs[0, 0]])
         bonds = np.sort(np.concatenate([a.bonds, self.place[b.bonds]]), axis=1)
-        return replace(a, names=np.concatenate([a.names, b.names[self.added]]),
-                       elements=np.concatenate([a.elements, b.elements[self.added]]),
-                       residue_index=np.concatenate([a.residue_index, residue]), bonds=np.unique(bonds, axis=0))
+        return replace(
+            a,
+            names=np.concatenate([a.names, b.names[self.added]]),
+            elements=np.concatenate([a.elements, b.elements[self.added]]),
+            residue_index=np.concatenate([a.residue_index, residue]),
+            bonds=np.unique(bonds, axis=0),
+        )
 
     def exclusions(self):
         shared = np.zeros(self.n, bool)
         shared[self.pairs[:, 0]] = True
-        old, new = ({tuple(sorted(pair)) for pair in pairs.tolist() if shared[pair].all()} for pairs in
-                    (self.old.exclusions, self.place[np.asarray(self.new.exclusions, np.int64)].reshape(-1, 2)))
+        old, new = (
+            {tuple(sorted(pair)) for pair in pairs.tolist() if shared[pair].all()}
+            for pairs in (self.old.exclusions, self.place[np.asarray(self.new.exclusions, np.int64)].reshape(-1, 2))
+        )
         if different := sorted(old ^ new):
             i, j = (self.old.topology.describe(k) for k in different[0])
             where = "old" if different[0] in old else "new"
-            raise ValueError(f"hybrid: shared atoms must be alike in both molecules, but {i} and {j} are excluded in "
-                             f"the {where} one alone (leave atoms out of the mapping)")
+            raise ValueError(
+                f"hybrid: shared atoms must be alike in both molecules, but {i} and {j} are excluded in "
+                f"the {where} one alone (leave atoms out of the mapping)"
+            )
         apart = np.stack(np.meshgrid(self.old_atoms, self.new_atoms), axis=-1).reshape(-1, 2)
         return np.concatenate([self.old.exclusions, self.place[self.new.exclusions], apart]).astype(np.int64)
 
     def constraints(self):
-        old, new = ({tuple(sorted(pair)): distance for pair, distance in zip(place[held.pairs].tolist(),
-                                                                             held.distances.tolist())}
-                    for held, place in ((self.old.constraints, np.arange(self.old.n)),
-                                        (self.new.constraints, self.place)))
+        old, new = (
+            {
+                tuple(sorted(pair)): distance
+                for pair, distance in zip(place[held.pairs].tolist(), held.distances.tolist())
+            }
+            for held, place in ((self.old.constraints, np.arange(self.old.n)), (self.new.constraints, self.place))
+        )
         found = old | new
         for pair in filter(lambda pair: self.both[list(pair)].all(), found):
             if pair in old and pair in new and abs(old[pair] - new[pair]) <= 1e-9:
                 continue
             i, j = (self.old.topology.describe(k) for k in pair)
-            how = (f"held at {old[pair]:.5f} and {new[pair]:.5f} nm (make both systems without constraints)"
-                   if pair in old and pair in new else
-                   f"constrained in the {'old' if pair in old else 'new'} system alone (leave one of them out of the "
-                   "mapping, or make both systems with the same constraints)")
+            how = (
+                f"held at {old[pair]:.5f} and {new[pair]:.5f} nm (make both systems without constraints)"
+                if pair in old and pair in new
+                else f"constrained in the {'old' if pair in old else 'new'} system alone (leave one of them out of the "
+                "mapping, or make both systems with the same constraints)"
+            )
             raise ValueError(f"hybrid: constraints of shared atoms must be the same, but {i} and {j} are {how}")
         return Constraints(np.array(list(found), np.int64).reshape(-1, 2), np.array(list(found.values())))
 
@@ -230,11 +255,17 @@ class _Parts:
         old, new = _rules(self.old, np.arange(self.old.n)), _rules(self.new, self.place)
         for site in sorted(old.keys() | new.keys()):
             if self.both[site] and old.get(site) != new.get(site):
-                how = ("a virtual site in the old system alone" if site not in new else
-                       "a virtual site in the new system alone" if site not in old else
-                       "placed by another rule in the new system")
-                raise ValueError(f"hybrid: virtual sites of shared atoms must be the same, but "
-                                 f"{self.old.topology.describe(site)} is {how} (leave it out of the mapping)")
+                how = (
+                    "a virtual site in the old system alone"
+                    if site not in new
+                    else "a virtual site in the new system alone"
+                    if site not in old
+                    else "placed by another rule in the new system"
+                )
+                raise ValueError(
+                    f"hybrid: virtual sites of shared atoms must be the same, but "
+                    f"{self.old.topology.describe(site)} is {how} (leave it out of the mapping)"
+                )
         added = []
         for of in self.new.virtual_sites:
             which = self.place[of.sites] >= self.old.n
@@ -248,8 +279,10 @@ class _Parts:
         whole = copy.deepcopy(old)
         if self.old.box is not None:
             whole.fix_mesh(self.old.box)
-        before = {key: np.concatenate([old.params[key], new.params[key][self.added]])
-                  for key in ("charges", "sigmas", "epsilons")}
+        before = {
+            key: np.concatenate([old.params[key], new.params[key][self.added]])
+            for key in ("charges", "sigmas", "epsilons")
+        }
         after = {key: values.copy() for key, values in before.items()}
         for key in ("charges", "epsilons"):
             before[key][self.new_atoms] = after[key][self.old_atoms] = 0.0
@@ -265,8 +298,9 @@ class _Parts:
 
     def terms(self) -> list[Potential]:
         """Terms of both systems: those that stay, and those of shared atoms that come and go."""
-        names = dict.fromkeys(p.name for system in (self.old, self.new) for p in system.potentials
-                              if isinstance(p, TermPotential))
+        names = dict.fromkeys(
+            p.name for system in (self.old, self.new) for p in system.potentials if isinstance(p, TermPotential)
+        )
         found: list[Potential] = copy.deepcopy(self.surroundings)
         for name in names:
             a, b = (copy.deepcopy(system[name]) if name in system else None for system in (self.old, self.new))
@@ -274,8 +308,10 @@ class _Parts:
                 b.atoms = np.ascontiguousarray(self.place[b.atoms], np.int32)
             rows = [Counter() if p is None else Counter(_rows(p)) for p in (a, b)]
             common = rows[0] & rows[1]
-            for p, left, only, falling in ((a, common.copy(), self.old_atoms, True),
-                                           (b, common.copy(), self.new_atoms, False)):
+            for p, left, only, falling in (
+                (a, common.copy(), self.old_atoms, True),
+                (b, common.copy(), self.new_atoms, False),
+            ):
                 if p is None:
                     continue
                 shared: np.ndarray = ~np.isin(p.atoms, self.molecule).any(axis=1)
@@ -286,13 +322,18 @@ class _Parts:
                         shared[k] = True
                 own = np.isin(p.atoms, only).any(axis=1)
                 if type(p) is thole_screening and np.any(own & ~np.isin(p.atoms, only).all(axis=1)):
-                    raise ValueError(f"hybrid: {name!r} screens dipoles of shared atoms and of atoms that only the "
-                                     f"{'old' if falling else 'new'} molecule has, which would polarize each other in "
-                                     "the other molecule too")
-                found += self._named(p, (shared if falling else np.zeros_like(shared)) | own, name
-                                     if falling else f"{name} of new atoms")
-                found += [Scaled(part, "mixing", falling) for part in
-                          self._named(p, ~shared & ~own, f"{name} of the {'old' if falling else 'new'} molecule")]
+                    raise ValueError(
+                        f"hybrid: {name!r} screens dipoles of shared atoms and of atoms that only the "
+                        f"{'old' if falling else 'new'} molecule has, which would polarize each other in "
+                        "the other molecule too"
+                    )
+                found += self._named(
+                    p, (shared if falling else np.zeros_like(shared)) | own, name if falling else f"{name} of new atoms"
+                )
+                found += [
+                    Scaled(part, "mixing", falling)
+                    for part in self._named(p, ~shared & ~own, f"{name} of the {'old' if falling else 'new'} molecule")
+                ]
         return found
 
     @staticmethod
@@ -318,10 +359,15 @@ def _surroundings(system, name, inside):
 
 def _same(old, new, place):
     """Return True if a potential of the new system, with its atoms numbered by `place`, is that of the old one."""
-    return (np.array_equal(old.atoms, place[new.atoms]) and old.params.keys() == new.params.keys()
-            and all(np.array_equal(old.params[key], new.params[key]) for key in old.params)
-            and all(np.array_equal(getattr(old, key, None), getattr(new, key, None))
-                    for key in ("types", "expression", "images")))
+    return (
+        np.array_equal(old.atoms, place[new.atoms])
+        and old.params.keys() == new.params.keys()
+        and all(np.array_equal(old.params[key], new.params[key]) for key in old.params)
+        and all(
+            np.array_equal(getattr(old, key, None), getattr(new, key, None))
+            for key in ("types", "expression", "images")
+        )
+    )
 
 
 def _same_table(old, new, rest):

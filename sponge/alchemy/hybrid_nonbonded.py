@@ -37,18 +37,29 @@ class HybridNonbonded(AlchemicalNonbonded):
     """
 
     names: ClassVar[tuple[str, ...]] = ("electrostatics", "insertion", "deletion", "mixing")
-    steric: ClassVar[dict[str, tuple[int, ...]]] = {"insertion": (RISING,), "deletion": (FALLING,),
-                                                    "mixing": (HARD_FALLING, HARD_RISING)}
+    steric: ClassVar[dict[str, tuple[int, ...]]] = {
+        "insertion": (RISING,),
+        "deletion": (FALLING,),
+        "mixing": (HARD_FALLING, HARD_RISING),
+    }
 
-    def __init__(self, nonbonded: Nonbonded,  # with the old molecule; new atoms have a sigma, but charge and epsilon 0
-                 new: dict[str, np.ndarray],  # (n,) charges, sigmas, epsilons; old atoms have charge and epsilon 0
-                 atoms: np.ndarray, old: np.ndarray, new_atoms: np.ndarray,  # (m,) int: all, only old, only new
-                 soft_core: SoftCore):
+    def __init__(
+        self,
+        nonbonded: Nonbonded,  # with the old molecule; new atoms have a sigma, but charge and epsilon 0
+        new: dict[str, np.ndarray],  # (n,) charges, sigmas, epsilons; old atoms have charge and epsilon 0
+        atoms: np.ndarray,
+        old: np.ndarray,
+        new_atoms: np.ndarray,  # (m,) int: all, only old, only new
+        soft_core: SoftCore,
+    ):
         nothing = np.zeros(0)
         super().__init__(nonbonded, atoms, soft_core, ("electrostatics",), np.zeros((0, 2)), nothing, nothing, nothing)
         own = {key: values for key, values in self.params.items() if key in nonbonded.params}
-        self.params = {**own, **{f"new_{key}": np.array(values) for key, values in new.items()},
-                       **{name: np.zeros(()) for name in self.names}}
+        self.params = {
+            **own,
+            **{f"new_{key}": np.array(values) for key, values in new.items()},
+            **{name: np.zeros(()) for name in self.names},
+        }
         self.old, self.new = old, new_atoms
         core = np.setdiff1d(atoms, np.concatenate([old, new_atoms]))
         changes = np.zeros(nonbonded.n, bool)
@@ -58,8 +69,10 @@ class HybridNonbonded(AlchemicalNonbonded):
 
     def check(self, system):
         if not self.ewald and (self.nonbonded.method != "none" or len(self.atoms) < system.n):
-            raise ValueError(f"{self.name}: a hybrid needs method 'pme', or 'none' for a molecule alone, got "
-                             f"{self.nonbonded.method!r} with {system.n - len(self.atoms)} other atoms")
+            raise ValueError(
+                f"{self.name}: a hybrid needs method 'pme', or 'none' for a molecule alone, got "
+                f"{self.nonbonded.method!r} with {system.n - len(self.atoms)} other atoms"
+            )
         super().check(system)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
@@ -83,10 +96,18 @@ class HybridNonbonded(AlchemicalNonbonded):
     def entries(self, params: dict[str, Any]) -> tuple[Any, ...]:
         change = self.charge_change(params)
         parts = [(self.old, FALLING, 1.0), (self.new, RISING, 1.0), (self.constant, CONSTANT, 1.0),
-                 (self.changing, HARD_FALLING, 1.0), (self.changing, HARD_RISING, 0.0)]
-        columns = [(atoms, np.full(len(atoms), course), charged * change[atoms],
-                    params[_key("sigmas", course)][atoms], params[_key("epsilons", course)][atoms])
-                   for atoms, course, charged in parts if len(atoms)]
+                 (self.changing, HARD_FALLING, 1.0), (self.changing, HARD_RISING, 0.0)]  # fmt: skip
+        columns = [
+            (
+                atoms,
+                np.full(len(atoms), course),
+                charged * change[atoms],
+                params[_key("sigmas", course)][atoms],
+                params[_key("epsilons", course)][atoms],
+            )
+            for atoms, course, charged in parts
+            if len(atoms)
+        ]
         return tuple(np.concatenate(column) for column in zip(*columns))
 
     def of_course(self, function: Any, form: Any, n: int, course: int, lambdas: dict[str, Any], *pairs: Any) -> Any:
@@ -130,11 +151,17 @@ class HybridNonbonded(AlchemicalNonbonded):
         i, j = pairs.T
         # two new atoms interact with parameters of their own
         new = np.isin(courses, _NEW) | np.isin(i, self.new) & np.isin(j, self.new)
-        s, e = (np.where(new[:, None], params[f"new_{key}"][pairs], params[key][pairs])
-                for key in ("sigmas", "epsilons"))
+        s, e = (
+            np.where(new[:, None], params[f"new_{key}"][pairs], params[key][pairs]) for key in ("sigmas", "epsilons")
+        )
         q, change = params["charges"], self.charge_change(params)
-        return (COULOMB * change[i] * change[j], self.size(s[:, 0], s[:, 1]), root(e[:, 0]) * root(e[:, 1]),
-                COULOMB * (q[i] * change[j] + change[i] * q[j]), COULOMB * q[i] * q[j])
+        return (
+            COULOMB * change[i] * change[j],
+            self.size(s[:, 0], s[:, 1]),
+            root(e[:, 0]) * root(e[:, 1]),
+            COULOMB * (q[i] * change[j] + change[i] * q[j]),
+            COULOMB * q[i] * q[j],
+        )
 
     # -- energy --------------------------------------------------------------------------------------------------------
 
@@ -187,8 +214,13 @@ class _Around:
         p = self.potential
         pairs = pairs_around(p, self.form, *leaves[-2:] if self.periodic else (leaves[-1], None))
         parts = []
-        for course, own in ((FALLING, p.old), (RISING, p.new), (CONSTANT, p.constant), (HARD_FALLING, p.changing),
-                            (HARD_RISING, p.changing)):
+        for course, own in (
+            (FALLING, p.old),
+            (RISING, p.new),
+            (CONSTANT, p.constant),
+            (HARD_FALLING, p.changing),
+            (HARD_RISING, p.changing),
+        ):
             function = _around_function(p.soft_core, self.form, course)
             parts.append(Part(function, tuple(np.ascontiguousarray(pairs[np.isin(pairs[:, 0], own)].T))))
         return parts

@@ -70,8 +70,11 @@ def around(_chunk, builds, seen, positions, box, periodic, geometry, is_marked, 
             continue
         for k in range(len(marked)):
             i = marked[k]
-            x, y, z = (positions[j, 0] - positions[i, 0], positions[j, 1] - positions[i, 1],
-                       positions[j, 2] - positions[i, 2])
+            x, y, z = (
+                positions[j, 0] - positions[i, 0],
+                positions[j, 1] - positions[i, 1],
+                positions[j, 2] - positions[i, 2],
+            )
             if periodic:
                 x, y, z = minimum_image(x, y, z, box)
             if x * x + y * y + z * z < square:
@@ -82,9 +85,36 @@ def around(_chunk, builds, seen, positions, box, periodic, geometry, is_marked, 
 
 
 @template
-def environment(chunk, chunks, positions, box, periodic, found, n_found, marked, courses, own_charges, own_sigmas,
-                own_wells, charges, sigmas, wells, form, now, table, n_states, forces, own_forces, rows, states,
-                states_only, flags, softened, fading, charged):
+def environment(
+    chunk,
+    chunks,
+    positions,
+    box,
+    periodic,
+    found,
+    n_found,
+    marked,
+    courses,
+    own_charges,
+    own_sigmas,
+    own_wells,
+    charges,
+    sigmas,
+    wells,
+    form,
+    now,
+    table,
+    n_states,
+    forces,
+    own_forces,
+    rows,
+    states,
+    states_only,
+    flags,
+    softened,
+    fading,
+    charged,
+):
     """Pairs of marked atoms with the atoms `found` around them.
 
     `marked` to `own_wells` [m] are those of the entries, the others [n] of all atoms: charges in sqrt(kJ/mol nm), those
@@ -110,8 +140,11 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
         fx = fy = fz = 0.0
         for k in range(len(marked)):
             i = marked[k]
-            x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
-                       positions[i, 2] - positions[j, 2])
+            x, y, z = (
+                positions[i, 0] - positions[j, 0],
+                positions[i, 1] - positions[j, 1],
+                positions[i, 2] - positions[j, 2],
+            )
             if periodic:
                 x, y, z = minimum_image(x, y, z, box)
             r2 = x * x + y * y + z * z
@@ -133,8 +166,9 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
                         own = table[s, course]
                         u, _, by_soft = softened(r2, sigma * sigma, own[SOFT])
                         totals[s] += well * own[SCALE] * u
-                        totals[(1 + course) * k_states + s] += well * (own[D_SCALE] * u
-                                                                       + own[D_SOFT] * own[SCALE] * by_soft)
+                        totals[(1 + course) * k_states + s] += well * (
+                            own[D_SCALE] * u + own[D_SOFT] * own[SCALE] * by_soft
+                        )
             if pairwise and qq != 0.0:
                 u, rise, _ = charged(r2, sigma, q_soft, form[K_RF], form[C_RF])
                 slope += qq * q_scale * rise
@@ -144,8 +178,9 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
                         own = table[s, 0]
                         u, _, by_soft = charged(r2, sigma, own[Q_SOFT], form[K_RF], form[C_RF])
                         totals[s] += qq * own[Q_SCALE] * u
-                        totals[(1 + COURSES) * k_states + s] += qq * (own[DQ_SCALE] * u
-                                                                       + own[DQ_SOFT] * own[Q_SCALE] * by_soft)
+                        totals[(1 + COURSES) * k_states + s] += qq * (
+                            own[DQ_SCALE] * u + own[DQ_SOFT] * own[Q_SCALE] * by_soft
+                        )
             if all_states and ewald and qq != 0.0:
                 r = math.sqrt(r2)
                 totals[(2 + COURSES) * k_states] += qq * math.erfc(form[ALPHA] * r) / r
@@ -174,8 +209,28 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
 
 
 @template
-def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, values, form, now, table, n_states, forces,
-           rows, states, flags, softened, fading, charged):
+def inside(
+    _chunk,
+    positions,
+    box,
+    periodic,
+    marked,
+    pairs,
+    kinds,
+    courses,
+    values,
+    form,
+    now,
+    table,
+    n_states,
+    forces,
+    rows,
+    states,
+    flags,
+    softened,
+    fading,
+    charged,
+):
     """Pairs of marked atoms with each other: `pairs` [p, 2] are numbers in `marked`, `kinds` their bits, `values`
     [p, 5] the product of the charges, sigma, 4 epsilon, and with charges that change, what is linear in lambda of the
     product and what is constant.
@@ -190,8 +245,11 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, valu
     for p in range(len(pairs)):
         a, b, kind, course = pairs[p, 0], pairs[p, 1], kinds[p], courses[p]
         i, j = marked[a], marked[b]
-        x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
-                   positions[i, 2] - positions[j, 2])
+        x, y, z = (
+            positions[i, 0] - positions[j, 0],
+            positions[i, 1] - positions[j, 1],
+            positions[i, 2] - positions[j, 2],
+        )
         if periodic and kind & IMAGES:
             x, y, z = minimum_image(x, y, z, box)
         r2 = x * x + y * y + z * z
@@ -211,8 +269,9 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, valu
                     u, _, by_soft = softened(r2, sigma * sigma, none)
                     states[s] += well * full * factor * u
                     if kind & SOFTENED:
-                        states[(1 + course) * k_states + s] += well * factor * (
-                            table[s, course, D_SCALE] * u + table[s, course, D_SOFT] * full * by_soft)
+                        states[(1 + course) * k_states + s] += (
+                            well * factor * (table[s, course, D_SCALE] * u + table[s, course, D_SOFT] * full * by_soft)
+                        )
         if near and kind & SCALED:
             k_rf, c_rf = (form[K_RF], form[C_RF]) if kind & WITHIN else (0.0, 0.0)
             u, rise, _ = charged(r2, sigma, now[0, Q_SOFT], k_rf, c_rf)
@@ -223,8 +282,9 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, valu
                     own = table[s, 0]
                     u, _, by_soft = charged(r2, sigma, own[Q_SOFT], k_rf, c_rf)
                     states[s] += qq * own[Q_SCALE] * u
-                    states[(1 + COURSES) * k_states + s] += qq * (own[DQ_SCALE] * u
-                                                                   + own[DQ_SOFT] * own[Q_SCALE] * by_soft)
+                    states[(1 + COURSES) * k_states + s] += qq * (
+                        own[DQ_SCALE] * u + own[DQ_SOFT] * own[Q_SCALE] * by_soft
+                    )
         r = math.sqrt(r2)
         if near and kind & KEPT:
             field = 1.0 if kind & WITHIN else 0.0
@@ -279,7 +339,7 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, valu
 def add_forces(chunk, starts, found, n_found, found_forces, entries, own_forces, marked, inside_forces, forces):
     """Add the forces of the pairs on the atoms from `starts[chunk]` to `starts[chunk + 1]`."""
     first, last = starts[chunk], starts[chunk + 1]
-    at = np.searchsorted(found[:n_found[0]], first)
+    at = np.searchsorted(found[: n_found[0]], first)
     while at < n_found[0] and found[at] < last:
         for a in range(3):
             forces[found[at], a] += found_forces[at, a]

@@ -36,13 +36,18 @@ def solute(given: Any, where: str) -> System:
 
     The box of files with a single molecule is dropped.
     """
-    system = given if isinstance(given, System) else load(
-        *((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")
+    system = (
+        given
+        if isinstance(given, System)
+        else load(*((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")
+    )
     if system is not given and len(np.unique(system.topology.molecules)) == 1:  # a .gro file always has a box
         system.box = None
     if system.box is not None:
-        raise ValueError(f"{where}: a molecule must have no box, got {system.n} atoms in a box (give the files of the "
-                         "molecule alone, or call nonbonded.update(method='none') and set its box to None)")
+        raise ValueError(
+            f"{where}: a molecule must have no box, got {system.n} atoms in a box (give the files of the "
+            "molecule alone, or call nonbonded.update(method='none') and set its box to None)"
+        )
     return system
 
 
@@ -76,9 +81,18 @@ class Legs(ABC, Generic[Result]):
         If the schedule has a lambda that the systems do not have, or does not take each needed one from 0 to 1.
     """
 
-    def __init__(self, systems: dict[str, System], schedule: Schedule, needed: Iterable[str],
-                 softly: Iterable[dict[str, float]], *, temperature: float, pressure: float, timestep: float,
-                 seed: int):
+    def __init__(
+        self,
+        systems: dict[str, System],
+        schedule: Schedule,
+        needed: Iterable[str],
+        softly: Iterable[dict[str, float]],
+        *,
+        temperature: float,
+        pressure: float,
+        timestep: float,
+        seed: int,
+    ):
         where = f"{type(self).__name__}: lambdas"
         for system in systems.values():
             check_schedule(system, schedule.names, where)
@@ -97,9 +111,19 @@ class Legs(ABC, Generic[Result]):
         legs = ", ".join(f"{name} ({system.n} atoms)" for name, system in self.systems.items())
         return f"<{type(self).__name__}: {legs}, {len(self.schedule)} states at {self.temperature:g} K>"
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None, exchange: bool = True,
-            equilibration: str | float = "50 ps", every: int = 500, record: int = 100,
-            checkpoint: str | os.PathLike | None = None, progress: bool | None = None, report: Any = None) -> Result:
+    def run(
+        self,
+        steps: int | None = None,
+        *,
+        time: str | float | None = None,
+        exchange: bool = True,
+        equilibration: str | float = "50 ps",
+        every: int = 500,
+        record: int = 100,
+        checkpoint: str | os.PathLike | None = None,
+        progress: bool | None = None,
+        report: Any = None,
+    ) -> Result:
         """Sample all states and estimate the free energy.
 
         Parameters
@@ -134,9 +158,11 @@ class Legs(ABC, Generic[Result]):
         counted = number_of_steps(steps, time, step)
         before = -(-number_of_steps(None, equilibration, step) // record) * record
         if counted // record < LEAST_SAMPLES:
-            raise ValueError(f"{where}: {counted} steps of each state, recorded every {record}, give "
-                             f"{counted // record} samples, and an estimate needs at least {LEAST_SAMPLES} (a longer "
-                             f"run, or a smaller record)")
+            raise ValueError(
+                f"{where}: {counted} steps of each state, recorded every {record}, give "
+                f"{counted // record} samples, and an estimate needs at least {LEAST_SAMPLES} (a longer "
+                f"run, or a smaller record)"
+            )
         for name, system in self.systems.items():
             path = None if checkpoint is None else Path(checkpoint)
             if path is not None and len(self.systems) > 1:
@@ -147,9 +173,15 @@ class Legs(ABC, Generic[Result]):
                     relaxed = Simulation(system, self._bath, seed=self.seed)
                     relaxed.minimize(max_steps=200, progress=False)
                     system.positions = relaxed.positions
-            rex = LambdaExchange(system, self.schedule, self._bath, every=every if exchange else _NEVER,
-                                 record=record, seed=self.seed,
-                                 barostat=None if system.box is None else self._barostat)
+            rex = LambdaExchange(
+                system,
+                self.schedule,
+                self._bath,
+                every=every if exchange else _NEVER,
+                record=record,
+                seed=self.seed,
+                barostat=None if system.box is None else self._barostat,
+            )
             self.replicas[name] = rex
             rex.run(before + counted, checkpoint=path, progress=progress, report=report)
         return self.estimate(before // record)
@@ -171,8 +203,9 @@ class Legs(ABC, Generic[Result]):
         found = {}
         for name, rex in self.replicas.items():
             slopes = [{key: values[discard:] for key, values in state.items()} for state in rex.derivatives]
-            found[name] = free_energy_difference([u[discard:] for u in rex.samples], self.temperature,
-                                                 schedule=self.schedule, slopes=slopes)
+            found[name] = free_energy_difference(
+                [u[discard:] for u in rex.samples], self.temperature, schedule=self.schedule, slopes=slopes
+            )
         return found
 
     def _mean_box(self, name: str) -> np.ndarray:

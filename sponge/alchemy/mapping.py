@@ -71,11 +71,14 @@ def mapping(old: System, new: System, *, elements: bool = True) -> dict[int, int
     a, b = _Molecule(old, "mapping", "old"), _Molecule(new, "mapping", "new")
     for m in (a, b):
         if len(np.unique(m.molecules)) != 1:
-            raise ValueError(f"mapping: the {m.name} system must be one molecule (map the molecules before they are "
-                             "put into water)")
+            raise ValueError(
+                f"mapping: the {m.name} system must be one molecule (map the molecules before they are put into water)"
+            )
         if unknown := [k for k in range(m.system.n) if m.elements[k] not in _VALENCE]:
-            raise ValueError(f"mapping: the element of {m.describe(unknown[0])} must be known, got atomic number "
-                             f"{m.elements[unknown[0]]} (give the mapping yourself)")
+            raise ValueError(
+                f"mapping: the element of {m.describe(unknown[0])} must be known, got atomic number "
+                f"{m.elements[unknown[0]]} (give the mapping yourself)"
+            )
     best: dict[int, int] = {}
     score = (0, 0.0)
     for heavy in _common_parts(a, b, elements):
@@ -134,8 +137,9 @@ def check_mapping(old: System, new: System, mapping: Mapping[int, int]) -> None:
     pairs = {int(i): int(j) for i, j in mapping.items()}
     for m, atoms in ((a, list(pairs)), (b, list(pairs.values()))):
         if not atoms or min(atoms) < 0 or max(atoms) >= m.system.n or len(set(atoms)) < len(atoms):
-            raise ValueError(f"{where}: mapping must name different atoms of the {m.name} system, 0 to "
-                             f"{m.system.n - 1}, got {atoms}")
+            raise ValueError(
+                f"{where}: mapping must name different atoms of the {m.name} system, 0 to {m.system.n - 1}, got {atoms}"
+            )
     for _, message in _faults(a, b, pairs):
         raise ValueError(f"{where}: {message}")
 
@@ -201,8 +205,11 @@ class _Molecule:
             if len(rank) == len(set(kind.values())):
                 break
             kind = {k: rank[keys[k]] for k in inside}
-        return {c for c in atoms if len(self.near[c]) == 4 and
-                len({(kind[x], x if self.ring(c, x) else -1) for x in self.near[c]}) == 4}
+        return {
+            c
+            for c in atoms
+            if len(self.near[c]) == 4 and len({(kind[x], x if self.ring(c, x) else -1) for x in self.near[c]}) == 4
+        }
 
     def handedness(self, center, neighbors):
         """+1 or -1 by the sense of three neighbors around a center, 0 if they are nearly flat."""
@@ -236,27 +243,33 @@ def _faults(a: _Molecule, b: _Molecule, pairs: dict[int, int]) -> Iterator[tuple
             if first is part:
                 continue
             i, j = min(first), min(part)
-            yield ({to_old[k] for k in part},
-                   f"shared atoms must be connected by bonds, but {m.describe(i)} and {m.describe(j)} of the {m.name} "
-                   "molecule are not (leave one of them out, or map the atoms between)")
+            yield (
+                {to_old[k] for k in part},
+                f"shared atoms must be connected by bonds, but {m.describe(i)} and {m.describe(j)} of the {m.name} "
+                "molecule are not (leave one of them out, or map the atoms between)",
+            )
     for m, other, to_old, to_other in ((a, b, {i: i for i in pairs}, pairs), (b, a, back, back)):
         for i in to_old:
             for j in sorted(k for k in m.near[i] if k > i and k in to_old):
                 if to_other[j] not in other.near[to_other[i]]:
                     size = m.ring(i, j)
-                    yield ({to_old[i], to_old[j]},
-                           f"a mapping must not break or form bonds, but {m.describe(i)} and {m.describe(j)} are "
-                           f"bonded in the {m.name} molecule alone" + (f", in a ring of {size}" if size else ""))
+                    yield (
+                        {to_old[i], to_old[j]},
+                        f"a mapping must not break or form bonds, but {m.describe(i)} and {m.describe(j)} are "
+                        f"bonded in the {m.name} molecule alone" + (f", in a ring of {size}" if size else ""),
+                    )
     for m, to_old in ((a, {i: i for i in pairs}), (b, back)):
         for part in _components(m.near, set(m.beside(to_old)) - set(to_old)):
             bonds = [(i, k) for i in to_old for k in sorted(m.near[i] & part)]
             if len(bonds) > 1:
                 i, k = bonds[0]
                 size = m.ring(i, k)
-                yield ({to_old[x] for x in m.ring_system(i) & set(to_old)},
-                       f"a mapping must not open, close or resize rings, but the unshared atoms with {m.describe(k)} "
-                       f"of the {m.name} molecule are bonded to shared ones {len(bonds)} times, in a ring of {size} "
-                       "(share the whole ring or one atom beside it)")
+                yield (
+                    {to_old[x] for x in m.ring_system(i) & set(to_old)},
+                    f"a mapping must not open, close or resize rings, but the unshared atoms with {m.describe(k)} "
+                    f"of the {m.name} molecule are bonded to shared ones {len(bonds)} times, in a ring of {size} "
+                    "(share the whole ring or one atom beside it)",
+                )
     centers = a.stereocenters(list(pairs)) | {back[j] for j in b.stereocenters(list(back))}
     for c in sorted(centers):
         arms = [k for k in sorted(a.near[c]) if k in pairs]
@@ -266,8 +279,13 @@ def _faults(a: _Molecule, b: _Molecule, pairs: dict[int, int]) -> Iterator[tuple
         if hands[0] * hands[1] < 0:
             branches = _components(a.near, set(pairs) - {c})
             arms.sort(key=lambda k: -len(next(part for part in branches if k in part)))
-            yield set(arms[2:]), (f"stereocenters must keep their handedness, but {a.describe(c)} is the mirror image "
-                                  f"of {b.describe(pairs[c])} (share at most two of its neighbors, or other hydrogens)")
+            yield (
+                set(arms[2:]),
+                (
+                    f"stereocenters must keep their handedness, but {a.describe(c)} is the mirror image "
+                    f"of {b.describe(pairs[c])} (share at most two of its neighbors, or other hydrogens)"
+                ),
+            )
 
 
 def _accepted(a, b, pairs):
@@ -301,14 +319,22 @@ def _common_parts(a: _Molecule, b: _Molecule, elements: bool) -> Iterator[dict[i
         graphs.append(graph.GetMol())
         atoms.append(heavy)
         labels.append(label)
-    found = mcs.FindMCS(graphs, atomCompare=mcs.AtomCompare.CompareIsotopes, bondCompare=mcs.BondCompare.CompareAny,
-                        ringMatchesRingOnly=True, completeRingsOnly=True, timeout=_TIMEOUT)
+    found = mcs.FindMCS(
+        graphs,
+        atomCompare=mcs.AtomCompare.CompareIsotopes,
+        bondCompare=mcs.BondCompare.CompareAny,
+        ringMatchesRingOnly=True,
+        completeRingsOnly=True,
+        timeout=_TIMEOUT,
+    )
     if found.canceled:
         warnings.warn(f"mapping: RDKit's search ended after {_TIMEOUT} s; a larger common part may exist", stacklevel=3)
     if found.numBonds:
         query = chem.MolFromSmarts(found.smartsString)
-        ways = [graph.GetSubstructMatches(query, uniquify=unique, maxMatches=_MATCHES)
-                for graph, unique in zip(graphs, (True, False))]
+        ways = [
+            graph.GetSubstructMatches(query, uniquify=unique, maxMatches=_MATCHES)
+            for graph, unique in zip(graphs, (True, False))
+        ]
         for first in ways[0]:
             for second in ways[1]:
                 yield {atoms[0][x]: atoms[1][y] for x, y in zip(first, second)}

@@ -44,11 +44,17 @@ def with_sizes(nonbonded: Nonbonded, marked: np.ndarray, topology: Any, where: s
         if np.any(bad := ~ruled[np.ix_(types[marked], types)]):
             row, j = np.argwhere(bad)[0]
             i, j = topology.describe(int(np.flatnonzero(marked)[row])), topology.describe(int(j))
-            raise ValueError(f"{where}: marked atoms must mix with others by the rules of Lorentz and Berthelot, but "
-                             f"{i} and {j} have a pair of their own in the table (NBFIX)")
+            raise ValueError(
+                f"{where}: marked atoms must mix with others by the rules of Lorentz and Berthelot, but "
+                f"{i} and {j} have a pair of their own in the table (NBFIX)"
+            )
         # the last type, without interactions, is that of marked atoms among the pairs of unmarked ones
-        new.params |= {"a": np.pad(a, (0, 1)), "b": np.pad(b, (0, 1)), "sigmas": sigma[types],
-                       "epsilons": epsilon[types]}
+        new.params |= {
+            "a": np.pad(a, (0, 1)),
+            "b": np.pad(b, (0, 1)),
+            "sigmas": sigma[types],
+            "epsilons": epsilon[types],
+        }
     return new
 
 
@@ -77,18 +83,30 @@ class AlchemicalNonbonded(Potential):
     names: ClassVar[tuple[str, ...]] = ("electrostatics", "sterics")
     steric: ClassVar[dict[str, tuple[int, ...]]] = {"sterics": (RISING,)}  # courses that a lambda changes
 
-    def __init__(self, nonbonded: Nonbonded,  # sigmas and epsilons of all atoms; a table is for unmarked atoms only
-                 atoms: np.ndarray, soft_core: SoftCore,  # marked atoms (m,)
-                 annihilate: tuple[str, ...],  # some of "electrostatics", "sterics"
-                 pairs14: np.ndarray,  # (p, 2) 1-4 pairs of marked atoms that are part of this potential
-                 products14: Any, sigmas14: Any, epsilons14: Any, images14: bool = True):  # (p,), as of `pair14`
+    def __init__(
+        self,
+        nonbonded: Nonbonded,  # sigmas and epsilons of all atoms; a table is for unmarked atoms only
+        atoms: np.ndarray,
+        soft_core: SoftCore,  # marked atoms (m,)
+        annihilate: tuple[str, ...],  # some of "electrostatics", "sterics"
+        pairs14: np.ndarray,  # (p, 2) 1-4 pairs of marked atoms that are part of this potential
+        products14: Any,
+        sigmas14: Any,
+        epsilons14: Any,
+        images14: bool = True,
+    ):  # (p,), as of `pair14`
         self.name, self.atoms, self.soft_core, self.annihilate = nonbonded.name, atoms, soft_core, annihilate
         self.nonbonded = nonbonded
         self.images, self.images14 = nonbonded.images, bool(images14)
         self.pairs14 = np.asarray(pairs14, np.int64).reshape(-1, 2)
-        self.params = {**{key: values.copy() for key, values in nonbonded.params.items()},
-                       "products14": products14, "sigmas14": sigmas14, "epsilons14": epsilons14,
-                       "electrostatics": np.ones(()), "sterics": np.ones(())}
+        self.params = {
+            **{key: values.copy() for key, values in nonbonded.params.items()},
+            "products14": products14,
+            "sigmas14": sigmas14,
+            "epsilons14": epsilons14,
+            "electrostatics": np.ones(()),
+            "sterics": np.ones(()),
+        }
         self.exclusions = nonbonded.exclusions
 
     # -- what engines ask of a potential of pairs ----------------------------------------------------------------------
@@ -124,11 +142,15 @@ class AlchemicalNonbonded(Potential):
     def check(self, system: SystemLike) -> None:
         """Take over the system's exclusions; raise if something does not fit."""
         if self.nonbonded.method not in _METHODS:
-            raise ValueError(f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))}, got "
-                             f"method {self.nonbonded.method!r}")
+            raise ValueError(
+                f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))}, got "
+                f"method {self.nonbonded.method!r}"
+            )
         if self.ewald and self.soft_core.softens_charges:
-            raise ValueError(f"{self.name}: with 'pme' charges are scaled linearly; the soft core must have beta = 0 "
-                             f"and d = 1, got {self.soft_core}")
+            raise ValueError(
+                f"{self.name}: with 'pme' charges are scaled linearly; the soft core must have beta = 0 "
+                f"and d = 1, got {self.soft_core}"
+            )
         for key in self.names:
             if not 0 <= self.params[key] <= 1:
                 raise ValueError(f"{self.name}: lambda {key} must lie between 0 and 1, got {self.params[key]:g}")
@@ -224,8 +246,13 @@ class AlchemicalNonbonded(Potential):
         q, s, e = params["charges"], params["sigmas"], root(params["epsilons"])
         join = np.concatenate
         qq = COULOMB * join([q[i] * q[j], params["products14"]])
-        return (qq, join([self.size(s[i], s[j]), params["sigmas14"]]), join([e[i] * e[j], params["epsilons14"]]),
-                0.0 * qq, 0.0 * qq)
+        return (
+            qq,
+            join([self.size(s[i], s[j]), params["sigmas14"]]),
+            join([e[i] * e[j], params["epsilons14"]]),
+            0.0 * qq,
+            0.0 * qq,
+        )
 
     def size(self, a: Any, b: Any) -> Any:
         """Sigma of pairs from those of the atoms."""
@@ -274,8 +301,9 @@ class AlchemicalNonbonded(Potential):
                 u = core.lennard_jones(r2, sigma[which], epsilon[which], steric if kind & SOFTENED else 1.0)
                 u = switched(form, np.sqrt(r2), u) if kind & WITHIN else u
             if kind & SCALED:
-                u = u + qq[which] * core.coulomb_scale(charge) * _coulomb(form if kind & WITHIN else None,
-                                                                          core.distance(r2, sigma[which], charge))
+                u = u + qq[which] * core.coulomb_scale(charge) * _coulomb(
+                    form if kind & WITHIN else None, core.distance(r2, sigma[which], charge)
+                )
             if kind & KEPT:
                 u = u + qq[which] * _coulomb(form if kind & WITHIN else None, np.sqrt(r2))
             if kind & WITHIN and form.cutoff is not None:
@@ -305,8 +333,9 @@ def _coulomb(form, r):
     return 1 / r if form is None else 1 / r + form.k_rf * r * r - form.c_rf
 
 
-def pairs_around(potential: AlchemicalNonbonded, form: Any, positions: np.ndarray,
-                 box: np.ndarray | None) -> np.ndarray:
+def pairs_around(
+    potential: AlchemicalNonbonded, form: Any, positions: np.ndarray, box: np.ndarray | None
+) -> np.ndarray:
     """Pairs of a marked and another atom within the cut-off, (p, 2) int, the marked one first."""
     pairs = find_pairs(positions, None if form.cutoff is None else box, form.cutoff, potential.exclusions)
     marked = potential.marked

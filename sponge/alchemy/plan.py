@@ -41,8 +41,9 @@ class AlchemicalPlan(Plan):
 
     def __init__(self, potential: AlchemicalNonbonded, engine: Engine):
         if engine.split is not None:
-            raise ValueError(f"{potential.name}: a sampling method that splits the energy cannot be used with marked "
-                             f"atoms")
+            raise ValueError(
+                f"{potential.name}: a sampling method that splits the energy cannot be used with marked atoms"
+            )
         self.potential, self.engine = potential, engine
         params, marked = potential.params, np.ascontiguousarray(potential.atoms, np.int64)
         environment, _ = potential.environment(params, 1.0)
@@ -76,45 +77,138 @@ class AlchemicalPlan(Plan):
         vectors = potential.ewald and getattr(potential.soft_core, "c", 6.0) == 6.0
         at = engine.positions, engine.box
         kernel = partial(generated, potential.soft_core, cut and self.form.switch is not None)
-        outside = [Task(kernel(kernels.environment), chunks, *at, int(periodic and cut), found, n_found, *own,
-                        charges, sizes, wells, form, self.now, self._table, self._n_states, forces, own_forces,
-                        self._own_rows, self._states, int(vectors), engine.flags, chunks=chunks)]
+        outside = [
+            Task(
+                kernel(kernels.environment),
+                chunks,
+                *at,
+                int(periodic and cut),
+                found,
+                n_found,
+                *own,
+                charges,
+                sizes,
+                wells,
+                form,
+                self.now,
+                self._table,
+                self._n_states,
+                forces,
+                own_forces,
+                self._own_rows,
+                self._states,
+                int(vectors),
+                engine.flags,
+                chunks=chunks,
+            )
+        ]
         if vectors:
             packed = np.tile(np.concatenate([np.zeros(3 * len(atoms)), own[3], own[4]]), (chunks, 1))
-            outside.append(Task(kernel(environment8), chunks, *at, found, n_found, atoms, courses, sizes, wells, packed,
-                                form, self.now, forces, own_forces, self._own_rows, engine.flags, chunks=chunks))
+            outside.append(
+                Task(
+                    kernel(environment8),
+                    chunks,
+                    *at,
+                    found,
+                    n_found,
+                    atoms,
+                    courses,
+                    sizes,
+                    wells,
+                    packed,
+                    form,
+                    self.now,
+                    forces,
+                    own_forces,
+                    self._own_rows,
+                    engine.flags,
+                    chunks=chunks,
+                )
+            )
         pairs, kinds, of_course = potential.inner_pairs()
         values = np.stack([*potential.inner_values(params)], axis=1)
         values[:, 2] *= 4
         place = np.zeros(n, np.int64)
         place[marked] = np.arange(m)
-        inside = Task(kernel(kernels.inside), *at, periodic, marked, place[pairs], kinds, of_course, values, form,
-                      self.now, self._table, self._n_states, inner, self._own_rows[chunks], self._states[chunks],
-                      engine.flags)
+        inside = Task(
+            kernel(kernels.inside),
+            *at,
+            periodic,
+            marked,
+            place[pairs],
+            kinds,
+            of_course,
+            values,
+            form,
+            self.now,
+            self._table,
+            self._n_states,
+            inner,
+            self._own_rows[chunks],
+            self._states[chunks],
+            engine.flags,
+        )
         stages = [[*tasks] for tasks in self._base.stages] or [[]]
         stages[0] += [*outside, inside]
-        add = Task(kernels.add_forces, engine.atom_starts, found, n_found, forces, atoms, own_forces, marked, inner,
-                   engine.forces,
-                   chunks=engine.atom_chunks)
+        add = Task(
+            kernels.add_forces,
+            engine.atom_starts,
+            found,
+            n_found,
+            forces,
+            atoms,
+            own_forces,
+            marked,
+            inner,
+            engine.forces,
+            chunks=engine.atom_chunks,
+        )
         before = list(self._base.before)
         if cut:
             neighbors = shared_list(engine, self.form.cutoff)
             seen = np.full(1, -1, np.int64)
-            before.append(Phase([Task(kernels.around, neighbors.state[BUILDS : BUILDS + 1], seen, engine.positions,
-                                      engine.box, periodic, neighbors.geometry, is_marked.astype(np.int8), marked,
-                                      found, n_found)], name="atoms around the marked"))
+            before.append(
+                Phase(
+                    [
+                        Task(
+                            kernels.around,
+                            neighbors.state[BUILDS : BUILDS + 1],
+                            seen,
+                            engine.positions,
+                            engine.box,
+                            periodic,
+                            neighbors.geometry,
+                            is_marked.astype(np.int8),
+                            marked,
+                            found,
+                            n_found,
+                        )
+                    ],
+                    name="atoms around the marked",
+                )
+            )
         after = list(self._base.after)
         self._mesh: PME | None = None
         if potential.ewald and self._base.coulomb is not None:
             flags = np.zeros(N_FLAGS, np.int64)
             flags[ENERGY] = 1
             alone = potential.charge_change(params)
-            mesh = self._mesh = PME(EngineView(engine, flags=flags), alone, self.form.alpha, self.form.grid,
-                                    self.form.order)
-            after += [Phase(tasks, flag=kernels.STATES, name="mesh of the marked")
-                      for tasks in (mesh.before, *mesh.stages[:3]) if tasks]
-        super().__init__(stages=stages, reduce=[*self._base.reduce, add], rows=self._own_rows,
-                         update_box=self._update_box, before=before, after=after)
+            mesh = self._mesh = PME(
+                EngineView(engine, flags=flags), alone, self.form.alpha, self.form.grid, self.form.order
+            )
+            after += [
+                Phase(tasks, flag=kernels.STATES, name="mesh of the marked")
+                for tasks in (mesh.before, *mesh.stages[:3])
+                if tasks
+            ]
+        super().__init__(
+            stages=stages,
+            reduce=[*self._base.reduce, add],
+            rows=self._own_rows,
+            update_box=self._update_box,
+            before=before,
+            after=after,
+        )
         self.set_lambdas({name: float(params[name]) for name in potential.names})
 
     def _numbers(self):
@@ -151,13 +245,15 @@ class AlchemicalPlan(Plan):
         self._table[:k], self._n_states[0] = p.coefficients(lambdas), k
         if self.form.dispersion:
             names = [name for name in p.names if name != "electrostatics"]
-            tails = core.jit(core.value_and_grad(lambda *x: self._beyond(tail, dict(zip(names, x))),
-                                                 tuple(range(len(names)))))
+            tails = core.jit(
+                core.value_and_grad(lambda *x: self._beyond(tail, dict(zip(names, x))), tuple(range(len(names))))
+            )
             different, which = np.unique(np.stack([lambdas[name] for name in names], 1), axis=0, return_inverse=True)
             found = [tails(*row) for row in different]
             self._tails = np.array([float(value) for value, _ in found])[which.ravel()]
-            self._tail_slopes = {name: np.array([float(slopes[i]) for _, slopes in found])[which.ravel()]
-                                 for i, name in enumerate(names)}
+            self._tail_slopes = {
+                name: np.array([float(slopes[i]) for _, slopes in found])[which.ravel()] for i, name in enumerate(names)
+            }
 
     def in_states(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return energies (k,) of all states relative to the present one, and derivatives (k,) by each lambda, both in
@@ -199,8 +295,10 @@ class AlchemicalPlan(Plan):
 
     def _beyond(self, function, lambdas):
         """`tail` or `jump` of all pairs with marked atoms."""
-        return sum(self.potential.of_course(function, self.form, self.engine.n, course, lambdas, *pairs)
-                   for course, pairs in self._kinds)
+        return sum(
+            self.potential.of_course(function, self.form, self.engine.n, course, lambdas, *pairs)
+            for course, pairs in self._kinds
+        )
 
 
 def _sizes(potential, sigmas):
@@ -226,8 +324,10 @@ def _kinds_of_pairs(potential, sigmas, epsilons):
     _, courses, _, own_sigmas, own_epsilons = potential.entries(potential.params)
     found = []
     for course in np.unique(courses):
-        own, number = np.unique(np.stack([own_sigmas, np.sqrt(own_epsilons)])[:, courses == course], axis=1,
-                                return_counts=True)
-        found.append((course, (potential.size(own[0][:, None], kinds[0]), own[1][:, None] * kinds[1],
-                               number[:, None] * count)))
+        own, number = np.unique(
+            np.stack([own_sigmas, np.sqrt(own_epsilons)])[:, courses == course], axis=1, return_counts=True
+        )
+        found.append(
+            (course, (potential.size(own[0][:, None], kinds[0]), own[1][:, None] * kinds[1], number[:, None] * count))
+        )
     return found + potential.inner_tail(potential.params)

@@ -142,10 +142,22 @@ class Relative(Legs[RelativeFreeEnergy]):
     >>> binding = alchemy.Relative(*files, environments=("tip3p", bound))             # doctest: +SKIP
     """
 
-    def __init__(self, old: Any, new: Any, environments: tuple[Any, Any] = ("vacuum", "tip3p"), *,
-                 mapping: Mapping[int, int] | None = None, lambdas: int | Schedule = 16, temperature: float = 298.15,
-                 pressure: float = 1.01325, padding: float = 1.0, cutoff: float = 0.9, timestep: float = 0.002,
-                 seed: int = 0, charged: bool = False):
+    def __init__(
+        self,
+        old: Any,
+        new: Any,
+        environments: tuple[Any, Any] = ("vacuum", "tip3p"),
+        *,
+        mapping: Mapping[int, int] | None = None,
+        lambdas: int | Schedule = 16,
+        temperature: float = 298.15,
+        pressure: float = 1.01325,
+        padding: float = 1.0,
+        cutoff: float = 0.9,
+        timestep: float = 0.002,
+        seed: int = 0,
+        charged: bool = False,
+    ):
         old, new = solute(old, "Relative"), solute(new, "Relative")
         self.mapping = of_equal_lengths(old, new, find_mapping(old, new)) if mapping is None else dict(mapping)
         new = _with_lengths(old, new, self.mapping)
@@ -160,17 +172,27 @@ class Relative(Legs[RelativeFreeEnergy]):
                 whole = immerse(old, environment, padding=padding, seed=seed, cutoff=cutoff)
             if name in systems:
                 raise ValueError(f"Relative: environments must differ, got {name!r} twice")
-            systems[name] = hybrid(whole, new, {first + i: j for i, j in self.mapping.items()},
-                                   charged=charged)
+            systems[name] = hybrid(whole, new, {first + i: j for i, j in self.mapping.items()}, charged=charged)
         own = next(p for p in systems[name].potentials if isinstance(p, HybridNonbonded))
-        needed = {"mixing": True, "electrostatics": bool(own.charge_change(own.params).any()),
-                  "insertion": bool(len(own.new)), "deletion": bool(len(own.old))}
+        needed = {
+            "mixing": True,
+            "electrostatics": bool(own.charge_change(own.params).any()),
+            "insertion": bool(len(own.new)),
+            "deletion": bool(len(own.old)),
+        }
         if not isinstance(lambdas, Schedule):
             lambdas = relative_schedule(lambdas, needed["insertion"], needed["deletion"])
         # new atoms first push what is in their place aside
-        super().__init__(systems, lambdas, [name for name in needed if needed[name]],
-                         [{"insertion": 0.5}, {"insertion": 1.0}], temperature=temperature, pressure=pressure,
-                         timestep=timestep, seed=seed)
+        super().__init__(
+            systems,
+            lambdas,
+            [name for name in needed if needed[name]],
+            [{"insertion": 0.5}, {"insertion": 1.0}],
+            temperature=temperature,
+            pressure=pressure,
+            timestep=timestep,
+            seed=seed,
+        )
 
     def estimate(self, discard: int = 0) -> RelativeFreeEnergy:
         legs = self._differences(discard)
@@ -178,11 +200,16 @@ class Relative(Legs[RelativeFreeEnergy]):
             p = system["nonbonded"].params
             before, after = p["charges"].sum(), p["new_charges"].sum()
             if system.box is not None and round(after - before):
-                legs[name] = replace(legs[name], finite_size=finite_size(
-                    system, before, after, permittivity=PERMITTIVITIES.get(name, _WATER), box=self._mean_box(name)))
+                legs[name] = replace(
+                    legs[name],
+                    finite_size=finite_size(
+                        system, before, after, permittivity=PERMITTIVITIES.get(name, _WATER), box=self._mean_box(name)
+                    ),
+                )
         first, last = legs.values()
-        return RelativeFreeEnergy(last.value - first.value, math.hypot(last.error, first.error), legs,
-                                  self._convergence(discard))
+        return RelativeFreeEnergy(
+            last.value - first.value, math.hypot(last.error, first.error), legs, self._convergence(discard)
+        )
 
 
 def relative_schedule(states: int, appear: bool, vanish: bool) -> Schedule:
@@ -201,8 +228,10 @@ def relative_schedule(states: int, appear: bool, vanish: bool) -> Schedule:
 
 
 def _lengths(system):
-    return {frozenset(pair): length for pair, length in zip(system.constraints.pairs.tolist(),
-                                                            system.constraints.distances.tolist())}
+    return {
+        frozenset(pair): length
+        for pair, length in zip(system.constraints.pairs.tolist(), system.constraints.distances.tolist())
+    }
 
 
 def _different(old, new, mapping):
@@ -229,17 +258,24 @@ def _with_lengths(old, new, mapping):
     for i, j, length, other in _different(old, new, mapping):
         first, second = (old.topology.describe(k) for k in (i, j))
         if length is None or other is None:
-            how = (f"constrained in the {'old' if other is None else 'new'} molecule alone (leave a hydrogen out of "
-                   "the mapping, or make both systems without constraints)")
+            how = (
+                f"constrained in the {'old' if other is None else 'new'} molecule alone (leave a hydrogen out of "
+                "the mapping, or make both systems without constraints)"
+            )
         else:
-            how = (f"held at {length:.4f} nm in the old molecule and {other:.4f} nm in the new one (leave a hydrogen "
-                   "out of the mapping, or constrain bonds to hydrogen only)")
+            how = (
+                f"held at {length:.4f} nm in the old molecule and {other:.4f} nm in the new one (leave a hydrogen "
+                "out of the mapping, or constrain bonds to hydrogen only)"
+            )
         raise ValueError(f"Relative: constraints of shared atoms must be the same, but {first} and {second} are {how}")
     lengths, back = _lengths(old), {j: i for i, j in mapping.items()}
     new = new.copy()
-    new.constraints.distances = np.array([lengths.get(frozenset(back.get(k, -1) for k in pair), length)
-                                          for pair, length in zip(new.constraints.pairs.tolist(),
-                                                                  new.constraints.distances)])
+    new.constraints.distances = np.array(
+        [
+            lengths.get(frozenset(back.get(k, -1) for k in pair), length)
+            for pair, length in zip(new.constraints.pairs.tolist(), new.constraints.distances)
+        ]
+    )
     return new
 
 
@@ -247,9 +283,15 @@ def _place(system, old):
     """Number of the first atom of the old molecule in a system."""
     charges, own = system.nonbonded.params["charges"], old.nonbonded.params["charges"]
     elements, n = system.topology.elements, old.n
-    found = [k for k in range(system.n - n + 1) if np.array_equal(elements[k : k + n], old.topology.elements)
-             and np.allclose(charges[k : k + n], own, atol=1e-5)]
+    found = [
+        k
+        for k in range(system.n - n + 1)
+        if np.array_equal(elements[k : k + n], old.topology.elements)
+        and np.allclose(charges[k : k + n], own, atol=1e-5)
+    ]
     if len(found) != 1:
-        raise ValueError(f"Relative: a system must have the old molecule once, with its atoms in the same order and "
-                         f"with the same charges, found {len(found)}")
+        raise ValueError(
+            f"Relative: a system must have the old molecule once, with its atoms in the same order and "
+            f"with the same charges, found {len(found)}"
+        )
     return found[0]

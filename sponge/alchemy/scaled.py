@@ -29,13 +29,19 @@ def add_scaled(chunk, starts, scale, source, forces):
 class Scaled(Potential):
     """A potential times the lambda `key`, which is an entry of `params` of shape ()."""
 
-    def __init__(self, potential: Potential, key: str,  # lambda: "bonded", "restraints" or "mixing"
-                 falling: bool = False):  # multiply by 1 - lambda
+    def __init__(
+        self,
+        potential: Potential,
+        key: str,  # lambda: "bonded", "restraints" or "mixing"
+        falling: bool = False,
+    ):  # multiply by 1 - lambda
         if potential.of_drude_particles:  # without their springs, they would be atoms that fly away
-            raise ValueError(f"alchemy: springs of Drude particles must be the same in all states, got "
-                             f"{potential.name!r} to go with the lambda {key!r} (leave them out of `bonded` and "
-                             "`restraints`; for a hybrid, leave shared atoms whose springs differ, and their Drude "
-                             "particles, out of the mapping)")
+            raise ValueError(
+                f"alchemy: springs of Drude particles must be the same in all states, got "
+                f"{potential.name!r} to go with the lambda {key!r} (leave them out of `bonded` and "
+                "`restraints`; for a hybrid, leave shared atoms whose springs differ, and their Drude "
+                "particles, out of the mapping)"
+            )
         self.name, self.potential, self.key, self.falling = potential.name, potential, key, falling
         self.images, self.enhanced = potential.images, potential.enhanced
         self.params = {**potential.params, key: np.ones(())}
@@ -80,8 +86,14 @@ class ScaledPlan(Plan):
         self.set(float(scaled.params[scaled.key]))
         zero = Task(zero_forces, engine.atom_starts, forces, chunks=engine.atom_chunks)
         add = Task(add_scaled, engine.atom_starts, self.scale, forces, engine.forces, chunks=engine.atom_chunks)
-        super().__init__(stages=inner.stages, reduce=[zero, *inner.reduce, add], update_box=inner.update_box,
-                         before=inner.before, call=inner.call, after=inner.after)
+        super().__init__(
+            stages=inner.stages,
+            reduce=[zero, *inner.reduce, add],
+            update_box=inner.update_box,
+            before=inner.before,
+            call=inner.call,
+            after=inner.after,
+        )
 
     def set(self, lam: float) -> None:
         """Go to another lambda."""

@@ -47,11 +47,18 @@ class Schedule(Fixed):
     (5, {'electrostatics': 0.0, 'sterics': 0.5})
     """
 
-    def __init__(self, electrostatics: Any = None, sterics: Any = None, bonded: Any = None, restraints: Any = None,
-                 insertion: Any = None, deletion: Any = None, mixing: Any = None):
+    def __init__(
+        self,
+        electrostatics: Any = None,
+        sterics: Any = None,
+        bonded: Any = None,
+        restraints: Any = None,
+        insertion: Any = None,
+        deletion: Any = None,
+        mixing: Any = None,
+    ):
         arrays = electrostatics, sterics, bonded, restraints, insertion, deletion, mixing
-        given = {name: np.array(values, np.float64) for name, values in
-                 zip(NAMES, arrays) if values is not None}
+        given = {name: np.array(values, np.float64) for name, values in zip(NAMES, arrays) if values is not None}
         if not given:
             raise ValueError(f"Schedule: at least one of {', '.join(NAMES)} must be given")
         for name, values in given.items():
@@ -59,17 +66,22 @@ class Schedule(Fixed):
                 raise ValueError(f"Schedule: {name} must have shape [2 to {_MOST} states], got {values.shape}")
             bad = ~((values >= 0) & (values <= 1))
             if bad.any():
-                raise ValueError(f"Schedule: {name} must lie between 0 and 1, got {values[bad][0]:g} in state "
-                                 f"{np.argmax(bad)}")
+                raise ValueError(
+                    f"Schedule: {name} must lie between 0 and 1, got {values[bad][0]:g} in state {np.argmax(bad)}"
+                )
             steps = np.diff(values)
             if np.any(steps > 0) and np.any(steps < 0):
                 turn = int(np.argmax(steps * np.sign(steps[np.flatnonzero(steps)[0]]) < 0)) + 1
-                raise ValueError(f"Schedule: {name} must rise or fall throughout, but turns at state {turn}, from "
-                                 f"{values[turn - 1]:g} to {values[turn]:g}")
+                raise ValueError(
+                    f"Schedule: {name} must rise or fall throughout, but turns at state {turn}, from "
+                    f"{values[turn - 1]:g} to {values[turn]:g}"
+                )
         lengths = {name: len(values) for name, values in given.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError("Schedule: all lambdas must have the same number of states, got "
-                             + ", ".join(f"{length} of {name}" for name, length in lengths.items()))
+            raise ValueError(
+                "Schedule: all lambdas must have the same number of states, got "
+                + ", ".join(f"{length} of {name}" for name, length in lengths.items())
+            )
         self.names = tuple(given)
         self.lambdas = np.stack(list(given.values()), axis=1)
         alike = ~np.diff(self.lambdas, axis=0).any(axis=1)

@@ -12,8 +12,19 @@ from triskele.core.extend import check, elementwise
 
 from ..potentials.pairs.formulas import twelve_six
 
-__all__ = ["COLUMNS", "CONSTANT", "COURSES", "FALLING", "HARD_FALLING", "HARD_RISING", "RISING", "Beutler", "Gapsys",
-           "SoftCore", "coefficients"]
+__all__ = [
+    "COLUMNS",
+    "CONSTANT",
+    "COURSES",
+    "FALLING",
+    "HARD_FALLING",
+    "HARD_RISING",
+    "RISING",
+    "Beutler",
+    "Gapsys",
+    "SoftCore",
+    "coefficients",
+]
 
 # Columns of `coefficients`: factor and softening of Lennard-Jones, and their derivatives by lambda; the same of
 # Coulomb; lambda of electrostatics.
@@ -212,21 +223,26 @@ class Gapsys(_SoftCore):
 SoftCore = Beutler | Gapsys
 
 
-def coefficients(core: SoftCore, electrostatics: Any, rising: Any,  # lambdas (k,)
-                 falling: Any = 0.0,  # the soft core at 1 - falling
-                 mixing: Any = 1.0) -> np.ndarray:  # factor mixing or 1 - mixing of hard interactions
+def coefficients(
+    core: SoftCore,
+    electrostatics: Any,
+    rising: Any,  # lambdas (k,)
+    falling: Any = 0.0,  # the soft core at 1 - falling
+    mixing: Any = 1.0,
+) -> np.ndarray:  # factor mixing or 1 - mixing of hard interactions
     """Return the numbers (k, courses, 9) that the kernels read in k states, in columns `SCALE` to `Q_LAMBDA`.
 
     >>> coefficients(Beutler(), [1.0], [0.5])[0, RISING, :2].tolist()
     [0.5, 0.25]
     """
-    q, s, f, m = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, np.float64))
-                                       for x in (electrostatics, rising, falling, mixing)))
+    q, s, f, m = np.broadcast_arrays(
+        *(np.atleast_1d(np.asarray(x, np.float64)) for x in (electrostatics, rising, falling, mixing))
+    )
     zero = np.zeros_like(q)
     charged = _with_slopes(core.coulomb_scale, core.coulomb_softening, q)
     scale, soft, d_scale, d_soft = core.columns(1 - f)
     courses = [core.columns(s), (scale, soft, -d_scale, -d_soft), (1 - m, zero, zero - 1, zero),
-               (m, zero, zero + 1, zero), (zero + 1, zero, zero, zero)]
+               (m, zero, zero + 1, zero), (zero + 1, zero, zero, zero)]  # fmt: skip
     return np.ascontiguousarray(np.stack([np.stack([*own, *charged, q], axis=1) for own in courses], axis=1))
 
 

@@ -89,9 +89,19 @@ class Solvation(Legs[FreeEnergyDifference]):
     >>> print(result, result.overlap)  # doctest: +SKIP
     """
 
-    def __init__(self, *molecule: Any, lambdas: int | Schedule = 16, water: str = "tip3p", temperature: float = 298.15,
-                 pressure: float = 1.01325, padding: float = 1.0, cutoff: float = 0.9, timestep: float = 0.002,
-                 seed: int = 0, ion_radius: float | None = None):
+    def __init__(
+        self,
+        *molecule: Any,
+        lambdas: int | Schedule = 16,
+        water: str = "tip3p",
+        temperature: float = 298.15,
+        pressure: float = 1.01325,
+        padding: float = 1.0,
+        cutoff: float = 0.9,
+        timestep: float = 0.002,
+        seed: int = 0,
+        ion_radius: float | None = None,
+    ):
         where = "Solvation"
         alone = solute(molecule[0] if len(molecule) == 1 else molecule, where)
         charges = alone.nonbonded.params["charges"]
@@ -99,22 +109,36 @@ class Solvation(Legs[FreeEnergyDifference]):
         if abs(charge - round(charge)) > WHOLE:
             raise ValueError(f"{where}: the charges of the molecule must sum to an integer, got {charge:.5f} e")
         if round(charge) and ion_radius is None:
-            raise ValueError(f"{where}: the molecule must be neutral, got {charge:+.0f} e (with ion_radius=..., the "
-                             f"result has terms for the size of the box, which a net charge needs)")
+            raise ValueError(
+                f"{where}: the molecule must be neutral, got {charge:+.0f} e (with ion_radius=..., the "
+                f"result has terms for the size of the box, which a net charge needs)"
+            )
         self._charge, self._water, self._radius = round(charge), water, ion_radius
         full = immerse(alone, water, padding=padding, seed=seed, cutoff=cutoff)
         self.system = decouple(full, range(alone.n), annihilate=(), charged=ion_radius is not None)
-        super().__init__({"water": self.system},
-                         lambdas if isinstance(lambdas, Schedule) else hydration_schedule(lambdas),
-                         ["sterics", "electrostatics"] if charges.any() else ["sterics"], [{}],
-                         temperature=temperature, pressure=pressure, timestep=timestep, seed=seed)
+        super().__init__(
+            {"water": self.system},
+            lambdas if isinstance(lambdas, Schedule) else hydration_schedule(lambdas),
+            ["sterics", "electrostatics"] if charges.any() else ["sterics"],
+            [{}],
+            temperature=temperature,
+            pressure=pressure,
+            timestep=timestep,
+            seed=seed,
+        )
 
     def estimate(self, discard: int = 0) -> FreeEnergyDifference:
         found = self._differences(discard)["water"]
         if not self._charge:
             return found
-        terms = finite_size(self.system, 0, self._charge, permittivity=PERMITTIVITIES[self._water], radius=self._radius,
-                            box=self._mean_box("water"))
+        terms = finite_size(
+            self.system,
+            0,
+            self._charge,
+            permittivity=PERMITTIVITIES[self._water],
+            radius=self._radius,
+            box=self._mean_box("water"),
+        )
         return replace(found, finite_size=terms)
 
 
@@ -128,5 +152,7 @@ def hydration_schedule(states: int) -> Schedule:
     check.integer(states, "Solvation: lambdas", 4, 256)
     charged = round(states / 3) + 1  # the first of them is the last of the others
     sterics = vanishing(np.linspace(0, 1, states - charged + 1))
-    return Schedule(electrostatics=np.concatenate([np.zeros(len(sterics) - 1), np.linspace(0, 1, charged)]),
-                    sterics=np.concatenate([sterics, np.ones(charged - 1)]))
+    return Schedule(
+        electrostatics=np.concatenate([np.zeros(len(sterics) - 1), np.linspace(0, 1, charged)]),
+        sterics=np.concatenate([sterics, np.ones(charged - 1)]),
+    )

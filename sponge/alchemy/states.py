@@ -140,11 +140,15 @@ class States(Sampling):
         check_schedule(system, self.schedule.names, type(self).__name__)
         bare = own.bare({name: self.schedule.column(name) for name in own.names})
         if bare.any():
-            raise ValueError(f"{type(self).__name__}: state {np.argmax(bare)} has charges without Lennard-Jones, and "
-                             f"opposite charges fall onto each other (schedule electrostatics apart from sterics)")
+            raise ValueError(
+                f"{type(self).__name__}: state {np.argmax(bare)} has charges without Lennard-Jones, and "
+                f"opposite charges fall onto each other (schedule electrostatics apart from sterics)"
+            )
         if integrator.forces_at is None and self.record is not None:
-            raise ValueError(f"{type(self).__name__}: to record, the integrator must keep the forces of its steps, as "
-                             f"LangevinMiddle does, got {type(integrator).__name__}")
+            raise ValueError(
+                f"{type(self).__name__}: to record, the integrator must keep the forces of its steps, as "
+                f"LangevinMiddle does, got {type(integrator).__name__}"
+            )
         self._shift = int(integrator.forces_at == "new")
 
     def plan(self, engine: Engine) -> Plan:
@@ -164,8 +168,13 @@ class States(Sampling):
         return [Phase(call=keep, flag=STATES, name="record of states")]
 
     def state(self):
-        return {"state": np.array(self._state), "steps": self.steps, "visited": self.visited,
-                "energies": self.energies, "derivatives": np.array(self._log["derivatives"], np.float64)}
+        return {
+            "state": np.array(self._state),
+            "steps": self.steps,
+            "visited": self.visited,
+            "energies": self.energies,
+            "derivatives": np.array(self._log["derivatives"], np.float64),
+        }
 
     def restore(self, state):
         for name in self._log:
@@ -227,8 +236,14 @@ class ExpandedEnsemble(States):
     (20, False)
     """
 
-    def __init__(self, schedule: Schedule, state: int = 0, *, every: int = 100,
-                 weights: Literal["sams", "wang_landau"] | Any = "sams"):
+    def __init__(
+        self,
+        schedule: Schedule,
+        state: int = 0,
+        *,
+        every: int = 100,
+        weights: Literal["sams", "wang_landau"] | Any = "sams",
+    ):
         super().__init__(schedule, state)
         check.integer(every, "ExpandedEnsemble: every", 1)
         self.every, k = every, len(schedule)
@@ -259,8 +274,10 @@ class ExpandedEnsemble(States):
     def check(self, system, integrator):
         super().check(system, integrator)
         if getattr(integrator, "temperature", None) is None:
-            raise TypeError(f"ExpandedEnsemble: integrator must be one with a temperature, such as LangevinMiddle, got "
-                            f"{type(integrator).__name__}")
+            raise TypeError(
+                f"ExpandedEnsemble: integrator must be one with a temperature, such as LangevinMiddle, got "
+                f"{type(integrator).__name__}"
+            )
         self._thermal = units.GAS_CONSTANT * integrator.temperature
 
     def after_step(self, engine, _integrator):
@@ -277,12 +294,15 @@ class ExpandedEnsemble(States):
             log_p = self._sams.log_n - self._reduced
             p = np.cumsum(np.exp(log_p - log_p.max()))
             key = random.fold_in(random.fold_in(random.key(engine.seed), Fold.EXCHANGES), number)
-            self.current = min(int(np.searchsorted(p, float(random.uniform(key, ())) * p[-1], side="right")),
-                               len(p) - 1)
+            self.current = min(
+                int(np.searchsorted(p, float(random.uniform(key, ())) * p[-1], side="right")), len(p) - 1
+            )
             self._learn()
 
-        return [Phase([Task(mark_due, engine.flags, 1, self.every)], name="draws that are due"),
-                Phase(call=draw, flag=STATES, name="draw of the state")]
+        return [
+            Phase([Task(mark_due, engine.flags, 1, self.every)], name="draws that are due"),
+            Phase(call=draw, flag=STATES, name="draw of the state"),
+        ]
 
     def _learn(self):
         if self.learn == "sams":
@@ -299,8 +319,12 @@ class ExpandedEnsemble(States):
                 self._increment[0] *= 0.5
 
     def state(self):
-        return {**super().state(), **{f"sams/{name}": values for name, values in self._sams.state().items()},
-                "visits": self._visits.copy(), "increment": self._increment.copy()}
+        return {
+            **super().state(),
+            **{f"sams/{name}": values for name, values in self._sams.state().items()},
+            "visits": self._visits.copy(),
+            "increment": self._increment.copy(),
+        }
 
     def restore(self, state):
         super().restore(state)

@@ -27,9 +27,16 @@ def _rule(cutoff: float, switch: float | None) -> tuple[np.ndarray, np.ndarray]:
     return r, weight
 
 
-def tail(core: Any, cutoff: float, switch: float | None, n: int,
-         sigma: Any, epsilon: Any, lam: Any,  # of each pair; lambda of sterics
-         count: Any = 1.0) -> Any:  # number of such pairs
+def tail(
+    core: Any,
+    cutoff: float,
+    switch: float | None,
+    n: int,
+    sigma: Any,
+    epsilon: Any,
+    lam: Any,  # of each pair; lambda of sterics
+    count: Any = 1.0,
+) -> Any:  # number of such pairs
     """Return the energy beyond the cut-off, times the volume, of pairs of marked atoms with others.
 
     Each of the n (n + 1) / 2 pairs of the n atoms of the system counts as in `Nonbonded`, whose tail this completes.
@@ -39,8 +46,9 @@ def tail(core: Any, cutoff: float, switch: float | None, n: int,
     return 4 * np.pi * n / (n + 1) * np.sum(np.sum(u * weight, axis=-1) * count)
 
 
-def jump(core: Any, cutoff: float, switch: float | None, n: int, sigma: Any, epsilon: Any, lam: Any,
-         count: Any = 1.0) -> float:
+def jump(
+    core: Any, cutoff: float, switch: float | None, n: int, sigma: Any, epsilon: Any, lam: Any, count: Any = 1.0
+) -> float:
     """Contribution of the step of these energies at the cut-off to the pressure, times the volume squared."""
     if switch is not None:
         return 0.0

@@ -15,8 +15,26 @@ LANES = 8
 
 
 @template
-def environment8(chunk, chunks, positions, box, found, n_found, marked, courses, sizes, wells, packed, form, now,
-                 forces, own_forces, rows, flags, softened):
+def environment8(
+    chunk,
+    chunks,
+    positions,
+    box,
+    found,
+    n_found,
+    marked,
+    courses,
+    sizes,
+    wells,
+    packed,
+    form,
+    now,
+    forces,
+    own_forces,
+    rows,
+    flags,
+    softened,
+):
     """As `kernels.environment`, forces and energy alone; `softened` has the switch, if there is one.
 
     `packed` [chunks, 5 m] begins with room for the positions of the entries, followed by their sigmas and wells. All
@@ -44,9 +62,12 @@ def environment8(chunk, chunks, positions, box, found, n_found, marked, courses,
                 if scale == 0.0:
                     continue
                 depth = scale * wells[j]
-                x, y, z = image8(simd.load(place, b, LANES) - positions[j, 0],
-                                 simd.load(place, m + b, LANES) - positions[j, 1],
-                                 simd.load(place, 2 * m + b, LANES) - positions[j, 2], cell)
+                x, y, z = image8(
+                    simd.load(place, b, LANES) - positions[j, 0],
+                    simd.load(place, m + b, LANES) - positions[j, 1],
+                    simd.load(place, 2 * m + b, LANES) - positions[j, 2],
+                    cell,
+                )
                 r2 = dot(x, y, z, x, y, z)
                 size = simd.load(place, 3 * m + b, LANES)
                 size = size * size_j if geometric else size + size_j

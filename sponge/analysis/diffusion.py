@@ -72,8 +72,13 @@ class Diffusion:
         value, error = self.cm2_per_s
         with plots.axes(ax) as ax:
             self.msd.plot(ax, **line)
-            ax.plot(t, self.intercept + 6 * self.value * t, "--", color="black",
-                    label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s")
+            ax.plot(
+                t,
+                self.intercept + 6 * self.value * t,
+                "--",
+                color="black",
+                label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s",
+            )
             ax.legend()
         return ax
 
@@ -114,8 +119,9 @@ def unwrap(positions: Any, boxes: Any = None) -> np.ndarray:
     return np.concatenate([positions[:1], positions[:1] + np.cumsum(steps, axis=0)])
 
 
-def msd(positions: Any, interval: float | None = None, atoms: Any = None, *, boxes: Any = None,
-        max_lag: int | None = None) -> MeanSquareDisplacement:
+def msd(
+    positions: Any, interval: float | None = None, atoms: Any = None, *, boxes: Any = None, max_lag: int | None = None
+) -> MeanSquareDisplacement:
     r"""Mean square displacement, averaged over atoms and all time origins.
 
     .. math:: \mathrm{MSD}(\tau) = \langle |x_i(t + \tau) - x_i(t)|^2 \rangle_{i, t}
@@ -171,12 +177,13 @@ def _msd_by_fft(x, max_lag):
     size = fft.next_fast_len(frames + max_lag + 1, real=True)
     together = max(1, 1_000_000 // (3 * size))  # atoms per transform: memory stays small
     for begin in range(0, n, together):
-        part = np.ascontiguousarray(x[:, begin:begin + together].reshape(frames, -1).T)
+        part = np.ascontiguousarray(x[:, begin : begin + together].reshape(frames, -1).T)
         part -= part.mean(axis=1, keepdims=True)  # the squares cancel less
         spectrum = fft.rfft(part, size)
-        correlation = fft.irfft(np.einsum("xk,xk->k", spectrum.real,
-                                          spectrum.real) + np.einsum("xk,xk->k", spectrum.imag, spectrum.imag),
-                                size)[:max_lag + 1]
+        correlation = fft.irfft(
+            np.einsum("xk,xk->k", spectrum.real, spectrum.real) + np.einsum("xk,xk->k", spectrum.imag, spectrum.imag),
+            size,
+        )[: max_lag + 1]
         square = np.r_[0.0, np.cumsum(np.einsum("xt,xt->t", part, part))]
         lags = np.arange(max_lag + 1)
         # the sum of squares over the first and over the last frames - lag frames
@@ -186,8 +193,15 @@ def _msd_by_fft(x, max_lag):
     return np.maximum(values, 0.0)
 
 
-def diffusion_coefficient(positions: Any, interval: float | None = None, atoms: Any = None, *, boxes: Any = None,
-                          fit: tuple[float, float] | None = None, blocks: int = 5) -> Diffusion:
+def diffusion_coefficient(
+    positions: Any,
+    interval: float | None = None,
+    atoms: Any = None,
+    *,
+    boxes: Any = None,
+    fit: tuple[float, float] | None = None,
+    blocks: int = 5,
+) -> Diffusion:
     r"""Self-diffusion coefficient from Einstein's relation, MSD = 6 D t.
 
     A line is fitted to the mean square displacement between the times `fit`; the error is the standard error over
@@ -228,14 +242,21 @@ def diffusion_coefficient(positions: Any, interval: float | None = None, atoms: 
     last = int(np.floor(fit[1] / interval + 1e-9))
     lags = np.arange(max(1, int(np.ceil(fit[0] / interval - 1e-9))), last + 1)
     if last >= length or len(lags) < 2:
-        raise ValueError(f"{where}: fit must hold at least two frames and end within a block of {length * interval:g} "
-                         f"ps, got {fit} ps")
+        raise ValueError(
+            f"{where}: fit must hold at least two frames and end within a block of {length * interval:g} "
+            f"ps, got {fit} ps"
+        )
 
     def line(values):
         return np.polyfit(lags * interval, values[lags], 1)
 
     whole = msd(x, interval)
     value, intercept = line(whole.value)
-    each = [line(_msd_by_fft(x[k * length:(k + 1) * length], last))[0] for k in range(blocks)]
-    return Diffusion(value / 6, float(np.std(each, ddof=1)) / 6 / np.sqrt(blocks), whole,
-                     (lags[0] * interval, lags[-1] * interval), intercept)
+    each = [line(_msd_by_fft(x[k * length : (k + 1) * length], last))[0] for k in range(blocks)]
+    return Diffusion(
+        value / 6,
+        float(np.std(each, ddof=1)) / 6 / np.sqrt(blocks),
+        whole,
+        (lags[0] * interval, lags[-1] * interval),
+        intercept,
+    )

@@ -42,8 +42,13 @@ class EnergyDrift:
         t = self.time - self.time.mean()
         with plots.axes(ax, xlabel="t [ps]", ylabel="total energy − mean [kJ/mol]") as ax:
             ax.plot(self.time, self.energy - self.energy.mean(), **{"linewidth": 0.8, **line})
-            ax.plot(self.time, self.slope * t, "--", color="black",
-                    label=f"({self.value:.2g} ± {self.error:.1g}) kT/ns per degree of freedom")
+            ax.plot(
+                self.time,
+                self.slope * t,
+                "--",
+                color="black",
+                label=f"({self.value:.2g} ± {self.error:.1g}) kT/ns per degree of freedom",
+            )
             ax.legend()
         return ax
 

@@ -42,8 +42,16 @@ class LocalMinimum:
         error = f"± {self.error:.2f} kJ/mol" if np.isfinite(self.error) else "kJ/mol (error unknown)"
         return f"({np.degrees(self.phi):.0f}°, {np.degrees(self.psi):.0f}°): {self.value:.2f} {error}"
 
-_MAP = {"xlabel": "φ [°]", "ylabel": "ψ [°]", "xlim": (-180, 180), "ylim": (-180, 180), "aspect": "equal",
-        "xticks": range(-180, 181, 90), "yticks": range(-180, 181, 90)}
+
+_MAP = {
+    "xlabel": "φ [°]",
+    "ylabel": "ψ [°]",
+    "xlim": (-180, 180),
+    "ylim": (-180, 180),
+    "aspect": "equal",
+    "xticks": range(-180, 181, 90),
+    "yticks": range(-180, 181, 90),
+}
 
 
 @short_repr
@@ -95,8 +103,14 @@ class FreeEnergy:
             self._map(ax, seen, "free energy [kJ/mol]", {"vmin": 0, "vmax": highest, **mesh})
             doubtful = np.isfinite(self.value) & (self.error > unsure)
             if doubtful.any() and min(doubtful.shape) > 1:
-                hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float),
-                                      levels=[0.5, 1.5], colors="none", hatches=["//////"])
+                hatched = ax.contourf(
+                    np.degrees(self.phi),
+                    np.degrees(self.psi),
+                    doubtful.T.astype(float),
+                    levels=[0.5, 1.5],
+                    colors="none",
+                    hatches=["//////"],
+                )
                 hatched.set(edgecolor="0.75", linewidth=0)
         return ax
 
@@ -104,8 +118,12 @@ class FreeEnergy:
         """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colors."""
         highest = units.GAS_CONSTANT * self.temperature if highest is None else highest
         with plots.axes(ax, **_MAP) as ax:
-            self._map(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan),
-                      "standard error [kJ/mol]", {"vmin": 0, "vmax": highest, "cmap": "magma_r", **mesh})
+            self._map(
+                ax,
+                np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan),
+                "standard error [kJ/mol]",
+                {"vmin": 0, "vmax": highest, "cmap": "magma_r", **mesh},
+            )
         return ax
 
     def _map(self, ax, values, label, mesh):
@@ -153,8 +171,9 @@ class FreeEnergy:
             if not np.isfinite(value[bin]):
                 break
             i, j = divmod(int(bin), bins[1])
-            around = [(i + di) % bins[0] * bins[1] + (j + dj) % bins[1] for di in (-1, 0, 1) for dj in (-1, 0, 1) if di
-                      or dj]
+            around = [
+                (i + di) % bins[0] * bins[1] + (j + dj) % bins[1] for di in (-1, 0, 1) for dj in (-1, 0, 1) if di or dj
+            ]
             bottoms = sorted({bottom_of(k) for k in around if lake[k] >= 0}, key=lambda k: (value[k], k))
             lake[bin] = bottoms[0] if bottoms else bin
             for k in bottoms[1:]:
@@ -192,8 +211,9 @@ class FreeEnergy:
         return LocalMinimum(float(phi), float(psi), float(self.value[i, j]), float(self.error[i, j]), float(barrier))
 
 
-def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60,
-                blocks: int | None = None) -> FreeEnergy:
+def free_energy(
+    phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60, blocks: int | None = None
+) -> FreeEnergy:
     """Free energy -kT ln p(phi, psi) on a periodic grid of two angles.
 
     Errors come from the scatter of blocks of consecutive samples, at least five times as long as the weighted angles
@@ -231,5 +251,6 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     value, spread, p, count = free_energies(i * bins + j, w, bins * bins, slow, temperature, blocks)
     middle = (np.arange(bins) + 0.5) * (2 * np.pi / bins) - np.pi
     square = (bins, bins)
-    return FreeEnergy(middle, middle, value.reshape(square), spread.reshape(square), p.reshape(square),
-                      float(temperature), count)
+    return FreeEnergy(
+        middle, middle, value.reshape(square), spread.reshape(square), p.reshape(square), float(temperature), count
+    )

@@ -103,9 +103,11 @@ class Mbar:
         reduced, values = self._target(reduced), self._sampled("values", values)
         w = self._weights(reduced)
         if (effective := 1 / np.sum(w * w)) < LEAST_SAMPLES:
-            warnings.warn(f"mbar: only {effective:.1f} samples count in this state: it overlaps too little with those "
-                          f"that were sampled",
-                          stacklevel=2)
+            warnings.warn(
+                f"mbar: only {effective:.1f} samples count in this state: it overlaps too little with those "
+                f"that were sampled",
+                stacklevel=2,
+            )
         middle = float(w @ values)
         if np.ptp(values) == 0:
             return middle, float("nan")
@@ -175,8 +177,14 @@ class Mbar:
         return values[self.used]
 
 
-def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
-         solver: Literal["newton", "pymbar"] = "newton", progress: bool | None = None) -> Mbar:
+def mbar(
+    reduced: Any,
+    counts: Any = None,
+    *,
+    inefficiency: Any = None,
+    solver: Literal["newton", "pymbar"] = "newton",
+    progress: bool | None = None,
+) -> Mbar:
     r"""Combine samples of several states by the multistate Bennett acceptance ratio [1]_.
 
     The reduced free energies f of the states solve
@@ -239,16 +247,27 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     some = counts > 0
     if np.any(counts[some] < LEAST_SAMPLES) or not some.any():
         bad = int(np.argmax(some & (counts < LEAST_SAMPLES)))
-        raise ValueError(f"mbar: there must be at least {LEAST_SAMPLES} independent samples of each state that was "
-                         f"sampled, got {counts[bad]} of state {bad} (a longer run)")
+        raise ValueError(
+            f"mbar: there must be at least {LEAST_SAMPLES} independent samples of each state that was "
+            f"sampled, got {counts[bad]} of state {bad} (a longer run)"
+        )
     f = _by_pymbar(reduced, counts) if solver == "pymbar" else free_energies_of_states(reduced[some], counts[some])
     log_d = log_sum((np.log(counts[some]) + f)[:, None] - reduced[some])
     everyone = -log_sum((-reduced - log_d).T)
     w = np.exp(everyone[:, None] - reduced - log_d)
     overlap = (w @ w.T) * counts
     warn_of_gaps("mbar: states", overlap, np.flatnonzero(some), 3)
-    result = Mbar(everyone - everyone[0], np.zeros(len(counts)), overlap, counts, used, reduced, w, log_d,
-                  _groups(overlap, counts))
+    result = Mbar(
+        everyone - everyone[0],
+        np.zeros(len(counts)),
+        overlap,
+        counts,
+        used,
+        reduced,
+        w,
+        log_d,
+        _groups(overlap, counts),
+    )
     with progress_bar("mbar", "state", len(counts), done=1, show=progress) as bar:
         for i, u in enumerate(reduced[1:], 1):
             result.errors[i] = result._difference(u)[1]
@@ -284,17 +303,23 @@ def _checked(reduced, counts):
         or np.any(counts < 0)
         or counts.sum() != reduced.shape[1]
     ):
-        raise ValueError(f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum "
-                         f"{reduced.shape[1]}, got {counts}")
+        raise ValueError(
+            f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum "
+            f"{reduced.shape[1]}, got {counts}"
+        )
     drawn = np.repeat(np.arange(len(counts)), counts) == np.arange(len(counts))[:, None]
     wrong = ~np.isfinite(reduced) & (drawn | (reduced != np.inf))
     if wrong.any():
         bad = np.argwhere(wrong)[0]
-        raise ValueError(f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample "
-                         f"{bad[1]} (it may be inf at samples of other states)")
+        raise ValueError(
+            f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample "
+            f"{bad[1]} (it may be inf at samples of other states)"
+        )
     if reduced.size and np.any(nowhere := np.all(reduced == np.inf, axis=1)):
-        raise ValueError(f"mbar: some sample must have a finite energy in each state, got inf for all in state "
-                         f"{int(np.argmax(nowhere))}")
+        raise ValueError(
+            f"mbar: some sample must have a finite energy in each state, got inf for all in state "
+            f"{int(np.argmax(nowhere))}"
+        )
     return reduced, counts.astype(np.int64)
 
 
@@ -315,8 +340,9 @@ def free_energies_of_states(reduced: np.ndarray, counts: np.ndarray) -> np.ndarr
     n = reduced.shape[1]
     lowest = reduced.min(axis=0)  # an offset of a sample changes nothing
     start = np.cumsum([0, *counts])
-    f = np.array([np.mean(reduced[k, a:b] - lowest[a:b]) for k,
-                  (a, b) in enumerate(zip(start, start[1:], strict=False))])
+    f = np.array(
+        [np.mean(reduced[k, a:b] - lowest[a:b]) for k, (a, b) in enumerate(zip(start, start[1:], strict=False))]
+    )
     return solve(counts.astype(np.float64), np.ones(n), lowest - reduced, f - f[0], _TOLERANCE)[0]
 
 

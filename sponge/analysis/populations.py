@@ -85,8 +85,9 @@ class Populations:
         return ax
 
 
-def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]],
-                weights: Any = None) -> Populations:
+def populations(
+    phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]], weights: Any = None
+) -> Populations:
     """Fractions of samples in named regions, with standard errors that know of weights and correlation (see `mean`).
 
     Parameters
@@ -117,8 +118,11 @@ def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, 
     for name, region in regions.items():
         inside = np.asarray(region(phi, psi))
         if inside.dtype != bool or inside.shape != phi.shape:
-            raise ValueError(f"{where}: region {name!r} must give an array of bool of shape {phi.shape}, got "
-                             f"{inside.dtype} {inside.shape}")
+            raise ValueError(
+                f"{where}: region {name!r} must give an array of bool of shape {phi.shape}, got "
+                f"{inside.dtype} {inside.shape}"
+            )
         found.append(mean(inside, w))
-    return Populations(tuple(regions),
-                       *(np.array([getattr(m, field) for m in found]) for field in ("value", "error", "inefficiency")))
+    return Populations(
+        tuple(regions), *(np.array([getattr(m, field) for m in found]) for field in ("value", "error", "inefficiency"))
+    )

@@ -51,9 +51,16 @@ class Profile:
         return ax
 
 
-def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
-            period: tuple[float, float] | None = None,
-            limits: tuple[float, float] | None = None, blocks: int | None = None) -> Profile:
+def profile(
+    x: Any,
+    weights: Any = None,
+    *,
+    temperature: float,
+    bins: int = 60,
+    period: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
+    blocks: int | None = None,
+) -> Profile:
     """Free energy -kT ln p(x) along a coordinate, from a histogram.
 
     Errors come from the scatter of blocks, as in `free_energy`.

@@ -46,9 +46,16 @@ class RadialDistribution:
         return ax
 
 
-def rdf(positions: Any, boxes: Any = None, first: Any = None, second: Any = None, *, r_max: float | None = None,
-        bins: int = 200,
-        molecules: Any = None) -> RadialDistribution:
+def rdf(
+    positions: Any,
+    boxes: Any = None,
+    first: Any = None,
+    second: Any = None,
+    *,
+    r_max: float | None = None,
+    bins: int = 200,
+    molecules: Any = None,
+) -> RadialDistribution:
     r"""Radial distribution function of atoms `second` around atoms `first` in a periodic box.
 
     .. math:: g(r) = \frac{\langle n(r, r + dr) \rangle}{N_{pairs} / V \cdot 4\pi (r_+^3 - r_-^3) / 3}
@@ -111,11 +118,15 @@ def rdf(positions: Any, boxes: Any = None, first: Any = None, second: Any = None
     edges = np.linspace(0, r_max, bins + 1)
     shells = 4 / 3 * np.pi * np.diff(edges**3)
     volumes = boxes[:, 0, 0] * boxes[:, 1, 1] * boxes[:, 2, 2]
-    histogram = _count_pairs(positions, boxes, a.astype(np.int64), b.astype(np.int64), group.astype(np.int64), r_max,
-                             bins)
+    histogram = _count_pairs(
+        positions, boxes, a.astype(np.int64), b.astype(np.int64), group.astype(np.int64), r_max, bins
+    )
     expected = counted * shells[None] / volumes[:, None]
-    return RadialDistribution(0.5 * (edges[1:] + edges[:-1]), histogram.sum(0) / expected.sum(0),
-                              np.cumsum(histogram.sum(0)) / (frames * len(a)))
+    return RadialDistribution(
+        0.5 * (edges[1:] + edges[:-1]),
+        histogram.sum(0) / expected.sum(0),
+        np.cumsum(histogram.sum(0)) / (frames * len(a)),
+    )
 
 
 def _same_group(group, a, b) -> int:
@@ -127,9 +138,18 @@ def _count_pairs(positions, boxes, a, b, group, r_max, bins):
     """Ordered pairs in each bin, [frames, bins]."""
     counts = np.zeros((len(positions), bins), np.int64)
     xyz = np.ascontiguousarray(positions[:, b].transpose(0, 2, 1))  # [frames, 3, second]
-    task = Task(count_pairs, np.ascontiguousarray(positions), xyz, np.ascontiguousarray(boxes), a, b, group,
-                float(r_max), counts,
-                chunks=len(positions))
+    task = Task(
+        count_pairs,
+        np.ascontiguousarray(positions),
+        xyz,
+        np.ascontiguousarray(boxes),
+        a,
+        b,
+        group,
+        float(r_max),
+        counts,
+        chunks=len(positions),
+    )
     Program([Phase([task])], np.zeros(N_FLAGS, np.int64)).run(1)
     return counts
 

@@ -271,6 +271,6 @@ def block_average(x: Any) -> Blocking:
         sizes.append(size)
         errors.append(error)
         uncertain.append(error / np.sqrt(2 * (len(x) - 1)))  # eq. 28
-        x = 0.5 * (x[0:len(x) // 2 * 2:2] + x[1:len(x) // 2 * 2:2])
+        x = 0.5 * (x[0 : len(x) // 2 * 2 : 2] + x[1 : len(x) // 2 * 2 : 2])
         size *= 2
     return Blocking(np.array(sizes), np.array(errors), np.array(uncertain), whole)

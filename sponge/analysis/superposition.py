@@ -96,8 +96,9 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     w = w / w.sum()
     center = np.einsum("a,fax->fx", w, positions[:, atoms])
     target = w @ reference[atoms]
-    covariance = np.einsum("a,fax,ay->fxy", w, positions[:, atoms] - center[:, None], reference[atoms] - target,
-                           optimize=True)
+    covariance = np.einsum(
+        "a,fax,ay->fxy", w, positions[:, atoms] - center[:, None], reference[atoms] - target, optimize=True
+    )
     u, _, vt = np.linalg.svd(covariance)
     u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
     return (positions - center[:, None]) @ (u @ vt) + target

@@ -40,13 +40,26 @@ class Ramachandran:
         """Draw psi against phi in degrees: points of each residue in one color."""
         points = {"s": 4, "linewidths": 0, "alpha": float(np.clip(300 / max(len(self.phi), 1), 0.2, 1.0)), **points}
         many = len(self.labels) > len(plots.COLORS)
-        with plots.axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
-                        xticks=range(-180, 181, 90), yticks=range(-180, 181, 90)) as ax:
+        with plots.axes(
+            ax,
+            xlabel="φ [°]",
+            ylabel="ψ [°]",
+            xlim=(-180, 180),
+            ylim=(-180, 180),
+            aspect="equal",
+            xticks=range(-180, 181, 90),
+            yticks=range(-180, 181, 90),
+        ) as ax:
             ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
             ax.axvline(0, color="0.8", linewidth=0.8, zorder=0)
             for k, label in enumerate(self.labels):
-                ax.scatter(np.degrees(self.phi[:, k]), np.degrees(self.psi[:, k]), label=label,
-                           **({"color": "C0"} if many else {}), **points)
+                ax.scatter(
+                    np.degrees(self.phi[:, k]),
+                    np.degrees(self.psi[:, k]),
+                    label=label,
+                    **({"color": "C0"} if many else {}),
+                    **points,
+                )
             if 1 < len(self.labels) and not many:
                 for handle in ax.legend(markerscale=3, loc="center left", bbox_to_anchor=(1, 0.5)).legend_handles:
                     handle.set_alpha(1)
@@ -164,8 +177,11 @@ def ramachandran(positions: Any, topology: Topology | None = None, *, boxes: Any
         )
     phi, psi, residues = phi_psi_atoms(topology)
     if not len(residues):
-        raise ValueError("ramachandran: no residue has N, CA and C bound to a residue before and one after "
-                         "(does the topology have bonds?)")
+        raise ValueError(
+            "ramachandran: no residue has N, CA and C bound to a residue before and one after "
+            "(does the topology have bonds?)"
+        )
     labels = [f"{topology.residue_names[r]} {topology.residue_ids[r]}" for r in residues]
-    return Ramachandran(dihedrals(positions, phi, boxes=boxes), dihedrals(positions, psi, boxes=boxes), residues,
-                        labels)
+    return Ramachandran(
+        dihedrals(positions, phi, boxes=boxes), dihedrals(positions, psi, boxes=boxes), residues, labels
+    )

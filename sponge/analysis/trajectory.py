@@ -45,12 +45,15 @@ def as_interval(where: str, interval: Any, times: np.ndarray | None) -> float:
     """The time between frames, given or that of the trajectory, ps."""
     if interval is None:
         if times is None or len(times) < 2:
-            raise ValueError(f"{where}: interval is needed, the time between frames in ps, since the positions come "
-                             "without times")
+            raise ValueError(
+                f"{where}: interval is needed, the time between frames in ps, since the positions come without times"
+            )
         steps = np.diff(times)
         if not np.allclose(steps, steps[0], rtol=1e-3, atol=1e-6):
-            raise ValueError(f"{where}: frames must be equally spaced in time, got {steps.min():g} to {steps.max():g} "
-                             "ps between them (choose some, or give interval)")
+            raise ValueError(
+                f"{where}: frames must be equally spaced in time, got {steps.min():g} to {steps.max():g} "
+                "ps between them (choose some, or give interval)"
+            )
         return float((times[-1] - times[0]) / (len(times) - 1))
     check.positive(interval, f"{where}: interval", "ps")
     return interval
@@ -85,6 +88,8 @@ def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.nd
     """A finite one-dimensional array."""
     x = np.asarray(x, np.float64)
     if x.ndim != 1 or (length is not None and len(x) != length) or not len(x):
-        raise ValueError(f"{where}: {name} must be one-dimensional{'' if length is None else f' of length {length}'}, "
-                         f"got shape {x.shape}")
+        raise ValueError(
+            f"{where}: {name} must be one-dimensional{'' if length is None else f' of length {length}'}, "
+            f"got shape {x.shape}"
+        )
     return check.finite(x, f"{where}: {name}")

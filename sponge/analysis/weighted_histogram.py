@@ -57,8 +57,14 @@ def weighted_histogram(
     return probability, error, count
 
 
-def free_energies(index: np.ndarray, weights: np.ndarray, bins: int, slow: Sequence[np.ndarray],
-                  temperature: float, blocks: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+def free_energies(
+    index: np.ndarray,
+    weights: np.ndarray,
+    bins: int,
+    slow: Sequence[np.ndarray],
+    temperature: float,
+    blocks: int | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Free energy of each bin above the lowest and its standard error (kJ/mol), probability, and number of blocks.
 
     Both are infinite where nothing was sampled. The other arguments are those of `weighted_histogram`.
@@ -82,5 +88,5 @@ def check_bins(where: str, temperature: float, bins: int, blocks: int | None) ->
 
 def _inefficiency(y):
     together = -(-len(y) // _FINE)
-    coarse = y[:len(y) // together * together].reshape(-1, together, y.shape[1]).mean(1)
+    coarse = y[: len(y) // together * together].reshape(-1, together, y.shape[1]).mean(1)
     return together * inefficiency(coarse, 1.0)

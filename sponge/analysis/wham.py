@@ -84,8 +84,9 @@ class Wham:
             with plots.axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]") as ax:
                 plots.band(ax, middles[0], seen, self.error if len(self.replicates) else np.nan * seen, **line)
             return ax
-        with plots.axes(ax, xlabel="first angle [°]" if degrees else "x",
-                        ylabel="second angle [°]" if degrees else "y") as ax:
+        with plots.axes(
+            ax, xlabel="first angle [°]" if degrees else "x", ylabel="second angle [°]" if degrees else "y"
+        ) as ax:
             plots.heatmap(ax, middles[0], middles[1], seen, "free energy [kJ/mol]", **line)
         return ax
 
@@ -190,8 +191,10 @@ def wham(
     shape = tuple(len(e) - 1 for e in edges)
     counts = np.array([np.histogramdd(x, bins=edges)[0].ravel() for x in data])
     if np.any(counts.sum(1) == 0):
-        raise ValueError(f"wham: every window must have samples within the limits, got none in window "
-                         f"{int(np.argmin(counts.sum(1)))}")
+        raise ValueError(
+            f"wham: every window must have samples within the limits, got none in window "
+            f"{int(np.argmin(counts.sum(1)))}"
+        )
     log_c = np.array([_log_mean(f, edges, thermal) for f in functions])
     inefficiency = np.array([inefficiency_of(x, periods) for x in data])
     effective = counts / inefficiency[:, None]
@@ -242,8 +245,10 @@ def _samples(samples):
     data = [x[:, None] if x.ndim == 1 else x for x in data]
     for w, x in enumerate(data):
         if x.ndim != 2 or x.shape[1] != data[0].shape[1] or x.shape[1] not in (1, 2):
-            raise ValueError(f"wham: samples of a window must have shape [m] or [m, 2], alike for all, got "
-                             f"{np.shape(samples[w])} for window {w}")
+            raise ValueError(
+                f"wham: samples of a window must have shape [m] or [m, 2], alike for all, got "
+                f"{np.shape(samples[w])} for window {w}"
+            )
         if not len(x):
             raise ValueError(f"wham: every window must have samples, got none in window {w}")
         if not np.isfinite(x).all():
@@ -327,8 +332,9 @@ def _log_mean(bias, edges, thermal):
         x, y = points[0][:, :, None, None], points[1][None, None]
         shape = np.broadcast_shapes(x.shape, y.shape)
         u = np.broadcast_to(np.asarray(bias(*np.broadcast_arrays(x, y)), np.float64), shape)
-        result = np.logaddexp.reduce(np.logaddexp.reduce(log_w[:, None, None] + log_w - u / thermal, axis=3),
-                                     axis=1).ravel()
+        result = np.logaddexp.reduce(
+            np.logaddexp.reduce(log_w[:, None, None] + log_w - u / thermal, axis=3), axis=1
+        ).ravel()
     if not np.isfinite(result).all():
         raise ValueError("wham: biases must be finite within the limits")
     return result
@@ -387,8 +393,10 @@ def solve(
         f = f + length * step if length > 1e-10 else f - np.log(np.maximum(share @ per_bin, 1e-300) / total)
         f = f - f[0]
         value, log_d = function(f)
-    raise ValueError(f"free energies of windows: did not converge to {tolerance} in 500 iterations, got an error of "
-                     f"{np.abs(gradient).max() / all_:.1e} (do the windows overlap?)")
+    raise ValueError(
+        f"free energies of windows: did not converge to {tolerance} in 500 iterations, got an error of "
+        f"{np.abs(gradient).max() / all_:.1e} (do the windows overlap?)"
+    )
 
 
 def log_sum(x: np.ndarray, axis: int = 0) -> Any:
@@ -416,9 +424,12 @@ def warn_of_gaps(what: str, overlap: np.ndarray, among: np.ndarray, stacklevel: 
     number = connected_components(np.maximum(overlap, overlap.T) >= _OVERLAP, directed=False)[1]
     group, others = ([int(k) for k in among if (number[k] == number[among[0]]) == same] for same in (True, False))
     if others:
-        warnings.warn(f"{what} {_listed(group)} do not overlap with {_listed(others)}: "
-                      f"the free energy "
-                      "between them is not determined (more in between, or softer biases)", stacklevel=stacklevel)
+        warnings.warn(
+            f"{what} {_listed(group)} do not overlap with {_listed(others)}: "
+            f"the free energy "
+            "between them is not determined (more in between, or softer biases)",
+            stacklevel=stacklevel,
+        )
 
 
 def _listed(numbers):

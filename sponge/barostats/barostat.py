@@ -98,4 +98,3 @@ class Snapshot:
         for array, copy in zip(self._of(self._engine), self._arrays):
             array[:] = copy
         self._engine.box_changed(rebuild=False)
-

@@ -24,7 +24,6 @@ from .molecules import Molecules
 __all__ = ["StochasticCellRescaling"]
 
 
-
 @dataclass(frozen=True)
 class StochasticCellRescaling(Barostat):
     """Constant pressure by first-order relaxation of the volume with the noise that makes it canonical [1]_.

@@ -15,6 +15,12 @@ from .virtual_sites import add_virtual_sites
 from .water_box import water_box
 
 __all__ = [
-    "add_hydrogens", "add_virtual_sites", "crystal", "immerse", "pack", "small_molecule", "solvate",
+    "add_hydrogens",
+    "add_virtual_sites",
+    "crystal",
+    "immerse",
+    "pack",
+    "small_molecule",
+    "solvate",
     "water_box",
 ]

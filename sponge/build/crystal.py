@@ -19,8 +19,11 @@ _FACES = [[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]
 _QUARTERS = [[0.25 + x for x in point] for point in _FACES]
 # Atoms of the cubic cell, in units of its edge: those of the first element, those of the second.
 _LATTICES = {
-    "sc": ([[0, 0, 0]], []), "bcc": ([[0, 0, 0], [0.5, 0.5, 0.5]], []), "fcc": (_FACES, []),
-    "diamond": (_FACES + _QUARTERS, []), "zincblende": (_FACES, _QUARTERS),
+    "sc": ([[0, 0, 0]], []),
+    "bcc": ([[0, 0, 0], [0.5, 0.5, 0.5]], []),
+    "fcc": (_FACES, []),
+    "diamond": (_FACES + _QUARTERS, []),
+    "zincblende": (_FACES, _QUARTERS),
     "rocksalt": (_FACES, [[(0.5 + x) % 1 for x in point] for point in _FACES]),
     "cscl": ([[0, 0, 0]], [[0.5, 0.5, 0.5]]),
 }
@@ -72,8 +75,9 @@ def crystal(elements: Any, lattice: str, constant: float, repeat: Any = 1, masse
         masses = [WEIGHTS[number] for number in numbers]
     masses = list(masses) if np.ndim(masses) else [masses] * len(symbols)
     if len(masses) != len(symbols):
-        raise ValueError(f"crystal: masses must be one number, or one for each of {len(symbols)} elements, got "
-                         f"{len(masses)}")
+        raise ValueError(
+            f"crystal: masses must be one number, or one for each of {len(symbols)} elements, got {len(masses)}"
+        )
     masses = np.array([check.number(m, "crystal: masses", 0, unit="dalton") for m in masses])
     constant = check.positive(constant, "crystal: constant", "nm")
     cells = list(repeat) if np.ndim(repeat) else [repeat] * 3
@@ -83,7 +87,14 @@ def crystal(elements: Any, lattice: str, constant: float, repeat: Any = 1, masse
     corners = np.stack(np.meshgrid(*map(np.arange, cells), indexing="ij"), -1).reshape(-1, 1, 3)
     kind = np.tile(np.repeat(np.arange(len(parts)), [len(points) for points in parts]), len(corners))
     n, names = len(kind), np.array(symbols)[kind]
-    topology = Topology(names, np.array(numbers)[kind], np.arange(n), names, np.arange(1, n + 1).astype(str),
-                        np.zeros(n, int), np.array(["A"]))
+    topology = Topology(
+        names,
+        np.array(numbers)[kind],
+        np.arange(n),
+        names,
+        np.arange(1, n + 1).astype(str),
+        np.zeros(n, int),
+        np.array(["A"]),
+    )
     positions = (corners + np.concatenate(parts)).reshape(-1, 3) * constant
     return System(topology, masses[kind], box=constant * np.array(cells, float), positions=positions)

@@ -19,8 +19,19 @@ from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 __all__ = ["add_hydrogens"]
 
 _STATES = {
-    "HID": "HID", "HIE": "HIE", "HIP": "HIP", "HSD": "HID", "HSE": "HIE", "HSP": "HIP", "ASH": "ASH", "ASPP": "ASH",
-    "GLH": "GLH", "GLUP": "GLH", "LYN": "LYN", "LSN": "LYN", "CYX": "CYX",
+    "HID": "HID",
+    "HIE": "HIE",
+    "HIP": "HIP",
+    "HSD": "HID",
+    "HSE": "HIE",
+    "HSP": "HIP",
+    "ASH": "ASH",
+    "ASPP": "ASH",
+    "GLH": "GLH",
+    "GLUP": "GLH",
+    "LYN": "LYN",
+    "LSN": "LYN",
+    "CYX": "CYX",
 }
 
 
@@ -28,8 +39,14 @@ _STATES = {
 _LIMITS = {"ASP": (4.4, "ASP"), "GLU": (4.4, "GLU"), "LYS": (10.0, "LYS")}
 
 
-def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = False,
-                  forcefield: Any = None, *, replace_nonstandard: bool = False) -> Structure:
+def add_hydrogens(
+    structure: Structure,
+    ph: float = 7.0,
+    missing_atoms: bool = False,
+    forcefield: Any = None,
+    *,
+    replace_nonstandard: bool = False,
+) -> Structure:
     """Add missing hydrogens, in the protonation states of a pH or of the residues' names.
 
     HID, HIE, HIP, ASH, GLH, LYN and CYX (and CHARMM's names for these) keep their state; HIS is decided by hydrogen
@@ -85,8 +102,7 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
         modeller.addHydrogens(field, pH=ph, variants=states)
         if field is not None:
             modeller.addExtraParticles(field)
-    return replace(from_openmm(modeller.topology, modeller.positions, structure.box),
-                   space_group=structure.space_group)
+    return replace(from_openmm(modeller.topology, modeller.positions, structure.box), space_group=structure.space_group)
 
 
 def _keep_charged(topology, states, ph):
@@ -102,9 +118,12 @@ def _keep_charged(topology, states, ph):
                 states[residue.index] = charged
                 kept.append(f"{residue.id} {residue.name} (chain {chain.id})")
     if kept:
-        warnings.warn(f"add_hydrogens: AMBER's force fields have no neutral side chain for residues at the ends of "
-                      f"chains, and {', '.join(kept)} kept the charge at pH {ph:g} (ASH, GLH or LYN as the residue's "
-                      "name make it neutral)", stacklevel=3)
+        warnings.warn(
+            f"add_hydrogens: AMBER's force fields have no neutral side chain for residues at the ends of "
+            f"chains, and {', '.join(kept)} kept the charge at pH {ph:g} (ASH, GLH or LYN as the residue's "
+            "name make it neutral)",
+            stacklevel=3,
+        )
 
 
 def _complete(topology, positions, app, missing_atoms, replace_nonstandard):

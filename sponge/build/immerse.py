@@ -78,8 +78,10 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
         raise ValueError(f"{where}: the solute must not have virtual sites, got {len(system.virtual_sites)}")
     own = [p for p in system.potentials if isinstance(p, Nonbonded)]
     if len(own) != 1 or own[0].mixing not in RULES:
-        raise ValueError(f"{where}: the solute must have one Nonbonded with a rule of {', '.join(RULES)}, got "
-                         f"{', '.join(p.mixing for p in own) or 'none'}")
+        raise ValueError(
+            f"{where}: the solute must have one Nonbonded with a rule of {', '.join(RULES)}, got "
+            f"{', '.join(p.mixing for p in own) or 'none'}"
+        )
     for p in system.potentials:
         if p is not own[0] and not hasattr(p, "subset"):
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} has no terms between given atoms")
@@ -91,15 +93,21 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
     oxygen = molecules[:, int(np.argmax(around.topology.elements[:3] == 8))]
     gaps = np.stack([np.linalg.norm(displacement(oxygen - atom, around.box), axis=1) for atom in solute])
     kept = molecules[gaps.min(axis=0) > _ROOM].reshape(-1, 3)
-    water = create_system(_first(around, len(kept)), forcefield=[f"amber14/{model}"], method="pme",
-                          cutoff=min(0.9, 0.49 * edge))
+    water = create_system(
+        _first(around, len(kept)), forcefield=[f"amber14/{model}"], method="pme", cutoff=min(0.9, 0.49 * edge)
+    )
     n, options = system.n, {"method": "pme", **nonbonded}
-    result = System(_joined(system.topology, water.topology), np.concatenate([system.masses, water.masses]),
-                    box=around.box, positions=np.concatenate([solute, kept]),
-                    constraints=Constraints(np.concatenate([system.constraints.pairs, n + water.constraints.pairs]),
-                                            np.concatenate([system.constraints.distances,
-                                                            water.constraints.distances])),
-                    exclusions=np.concatenate([system.exclusions, n + water.exclusions]))
+    result = System(
+        _joined(system.topology, water.topology),
+        np.concatenate([system.masses, water.masses]),
+        box=around.box,
+        positions=np.concatenate([solute, kept]),
+        constraints=Constraints(
+            np.concatenate([system.constraints.pairs, n + water.constraints.pairs]),
+            np.concatenate([system.constraints.distances, water.constraints.distances]),
+        ),
+        exclusions=np.concatenate([system.exclusions, n + water.exclusions]),
+    )
     both = [{name: np.concatenate([own[0].params[name], water.nonbonded.params[name]]) for name in own[0].params}]
     # of water, only oxygens have Lennard-Jones parameters, so that either rule leaves it as it is
     result.add(Nonbonded(**both[0], mixing=own[0].mixing, **options))
@@ -113,17 +121,28 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
 def _first(structure, atoms):
     """The first atoms of a structure of waters."""
     t, residues = structure.topology, atoms // 3
-    topology = Topology(t.names[:atoms], t.elements[:atoms], t.residue_index[:atoms], t.residue_names[:residues],
-                        t.residue_ids[:residues], t.chain_index[:residues], t.chain_ids,
-                        t.bonds[(t.bonds < atoms).all(axis=1)])
+    topology = Topology(
+        t.names[:atoms],
+        t.elements[:atoms],
+        t.residue_index[:atoms],
+        t.residue_names[:residues],
+        t.residue_ids[:residues],
+        t.chain_index[:residues],
+        t.chain_ids,
+        t.bonds[(t.bonds < atoms).all(axis=1)],
+    )
     return Structure(topology, structure.positions[:atoms], structure.box)
 
 
 def _joined(a, b):
     """Topology of the atoms of `a` and `b`."""
-    return Topology(np.concatenate([a.names, b.names]), np.concatenate([a.elements, b.elements]),
-                    np.concatenate([a.residue_index, b.residue_index + len(a.residue_names)]),
-                    np.concatenate([a.residue_names, b.residue_names]),
-                    np.concatenate([a.residue_ids, b.residue_ids]),
-                    np.concatenate([a.chain_index, b.chain_index + len(a.chain_ids)]),
-                    np.concatenate([a.chain_ids, b.chain_ids]), np.concatenate([a.bonds, b.bonds + a.n]))
+    return Topology(
+        np.concatenate([a.names, b.names]),
+        np.concatenate([a.elements, b.elements]),
+        np.concatenate([a.residue_index, b.residue_index + len(a.residue_names)]),
+        np.concatenate([a.residue_names, b.residue_names]),
+        np.concatenate([a.residue_ids, b.residue_ids]),
+        np.concatenate([a.chain_index, b.chain_index + len(a.chain_ids)]),
+        np.concatenate([a.chain_ids, b.chain_ids]),
+        np.concatenate([a.bonds, b.bonds + a.n]),
+    )

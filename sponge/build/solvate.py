@@ -130,16 +130,20 @@ def solvate(
             neutralize=neutralize,
             **given,
         )
-    vectors = np.array([[c for c in v]
-                        for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
+    vectors = np.array(
+        [[c for c in v] for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)]
+    )
     full = from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
     return _reshape_water(full, len(structure.topology.residue_names), field, water)
 
 
 def _water_of(field):
     """The template of water: HOH, or else the first of an oxygen and two hydrogens, such as CHARMM's TIP3."""
-    waters = {name: t for name, t in field.templates.items()
-              if sorted(t.elements[t.elements > 0].tolist()) == [1, 1, 8] and not t.external.any()}
+    waters = {
+        name: t
+        for name, t in field.templates.items()
+        if sorted(t.elements[t.elements > 0].tolist()) == [1, 1, 8] and not t.external.any()
+    }
     return waters.get("HOH", next(iter(waters.values()), None))
 
 
@@ -161,6 +165,7 @@ def _reshape_water(structure, first, field, template):
     y -= np.sum(x * y, axis=1, keepdims=True) * x
     y /= np.linalg.norm(y, axis=1, keepdims=True)
     positions = structure.positions.copy()
-    positions[atoms] = o[:, None] + np.einsum("ka,amb->mkb", water_molecule(field, template),
-                                              np.stack([x, y, np.cross(x, y)]))
+    positions[atoms] = o[:, None] + np.einsum(
+        "ka,amb->mkb", water_molecule(field, template), np.stack([x, y, np.cross(x, y)])
+    )
     return Structure(t, positions, structure.box)

@@ -43,8 +43,7 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
     >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), field)  # doctest: +SKIP
     """
-    check.kind(structure, (Structure, System), "add_virtual_sites: structure",
-               hint="read a file with sponge.read_pdb")
+    check.kind(structure, (Structure, System), "add_virtual_sites: structure", hint="read a file with sponge.read_pdb")
     field = as_forcefield(forcefield)
     t = structure.topology
     bare = [_Bare(field, template) for template in field.templates.values()]
@@ -76,8 +75,9 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
         t.chain_ids,
         shift[t.bonds],
     )
-    return replace(structure, topology=topology,
-                   positions=np.insert(structure.positions, at, structure.positions[places], axis=0))
+    return replace(
+        structure, topology=topology, positions=np.insert(structure.positions, at, structure.positions[places], axis=0)
+    )
 
 
 class _Bare:
@@ -90,8 +90,13 @@ class _Bare:
         self.kept = np.setdiff1d(np.arange(len(template.names)), [place for place, _ in self.extra])
         where = np.full(len(template.names), -1)
         where[self.kept] = np.arange(len(self.kept))
-        self.graph = Template(template.name, tuple(template.names[k] for k in self.kept), template.elements[self.kept],
-                              where[template.bonds], template.external[self.kept])
+        self.graph = Template(
+            template.name,
+            tuple(template.names[k] for k in self.kept),
+            template.elements[self.kept],
+            where[template.bonds],
+            template.external[self.kept],
+        )
 
     def particles(self, graph: Graph) -> list[tuple[str, int]] | None:
         """Names of the particles that a residue lacks, and the atoms where they stand; None if it is another one."""

@@ -20,8 +20,9 @@ _NONPOLARIZABLE = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
 WATER_MODELS = {name: f"amber14/{name}" for name in _NONPOLARIZABLE} | {"swm4ndp": "drude/swm4ndp"}
 
 
-def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997,
-              seed: int = 0) -> Structure:
+def water_box(
+    model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997, seed: int = 0
+) -> Structure:
     """A periodic box of rigid water.
 
     Molecules stand on a cubic lattice, turned at random; neighbors are about 0.3 nm apart at the density of water, so
@@ -83,8 +84,9 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
             f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbors would be "
             f"{distance:.3f} nm apart)"
         )
-    positions = centers[:, None] + np.einsum("mab,kb->mka", random_rotations(n, random_numbers),
-                                             water_molecule(field, template))
+    positions = centers[:, None] + np.einsum(
+        "mab,kb->mka", random_rotations(n, random_numbers), water_molecule(field, template)
+    )
     size_of = len(template.names)
     index = np.arange(n)
     bonds = (template.bonds + size_of * index[:, None, None]).reshape(-1, 2)

@@ -97,8 +97,10 @@ class Algebra:
             else:
                 others.append(term)
         for condition, found in by_condition.items():
-            branches = [self.add(*[Term(number * t.number, t.factors) for number, *xy in found for t in [xy[side]]])
-                        for side in (0, 1)]
+            branches = [
+                self.add(*[Term(number * t.number, t.factors) for number, *xy in found for t in [xy[side]]])
+                for side in (0, 1)
+            ]
             others.append(self.select(condition, *branches))
         return others
 
@@ -106,8 +108,11 @@ class Algebra:
         shared = dict(terms[0].factors)
         for term in terms[1:]:
             powers = dict(term.factors)
-            shared = {node: min(n, powers[node], key=abs) for node, n in shared.items()
-                      if node in powers and (n > 0) == (powers[node] > 0)}
+            shared = {
+                node: min(n, powers[node], key=abs)
+                for node, n in shared.items()
+                if node in powers and (n > 0) == (powers[node] > 0)
+            }
         size = abs(terms[0].number) if len({abs(t.number) for t in terms}) == 1 else 1.0
         sign = -1.0 if terms[0].number < 0 else 1.0
         return Term(sign * size, tuple(sorted(shared.items())))

@@ -29,14 +29,34 @@ _LARGEST_POWER = 64  # as products; larger exponents are left to pow
 
 # name: number of arguments, and the function of NumPy arrays that the core can trace too
 FUNCTIONS: dict[str, tuple[int, Callable]] = {
-    "sqrt": (1, np.sqrt), "exp": (1, np.exp), "log": (1, np.log), "sin": (1, np.sin), "cos": (1, np.cos),
-    "sec": (1, lambda x: 1 / np.cos(x)), "csc": (1, lambda x: 1 / np.sin(x)), "tan": (1, np.tan),
-    "cot": (1, lambda x: 1 / np.tan(x)), "asin": (1, np.arcsin), "acos": (1, np.arccos), "atan": (1, np.arctan),
-    "atan2": (2, np.arctan2), "sinh": (1, np.sinh), "cosh": (1, np.cosh), "tanh": (1, np.tanh), "erf": (1, erf),
-    "erfc": (1, erfc), "step": (1, lambda x: np.where(x >= 0, 1.0, 0.0)),
-    "delta": (1, lambda x: np.where(x == 0, 1.0, 0.0)), "square": (1, lambda x: x * x),
-    "cube": (1, lambda x: x * x * x), "recip": (1, lambda x: 1 / x), "min": (2, np.minimum), "max": (2, np.maximum),
-    "abs": (1, np.abs), "floor": (1, np.floor), "ceil": (1, np.ceil),
+    "sqrt": (1, np.sqrt),
+    "exp": (1, np.exp),
+    "log": (1, np.log),
+    "sin": (1, np.sin),
+    "cos": (1, np.cos),
+    "sec": (1, lambda x: 1 / np.cos(x)),
+    "csc": (1, lambda x: 1 / np.sin(x)),
+    "tan": (1, np.tan),
+    "cot": (1, lambda x: 1 / np.tan(x)),
+    "asin": (1, np.arcsin),
+    "acos": (1, np.arccos),
+    "atan": (1, np.arctan),
+    "atan2": (2, np.arctan2),
+    "sinh": (1, np.sinh),
+    "cosh": (1, np.cosh),
+    "tanh": (1, np.tanh),
+    "erf": (1, erf),
+    "erfc": (1, erfc),
+    "step": (1, lambda x: np.where(x >= 0, 1.0, 0.0)),
+    "delta": (1, lambda x: np.where(x == 0, 1.0, 0.0)),
+    "square": (1, lambda x: x * x),
+    "cube": (1, lambda x: x * x * x),
+    "recip": (1, lambda x: 1 / x),
+    "min": (2, np.minimum),
+    "max": (2, np.maximum),
+    "abs": (1, np.abs),
+    "floor": (1, np.floor),
+    "ceil": (1, np.ceil),
     "select": (3, lambda c, x, y: np.where(c != 0, x, y)),
 }
 
@@ -51,7 +71,11 @@ def _power(x: Any, n: Any) -> Any:
 
 
 _OPERATORS: dict[str, Callable] = {
-    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y, "^": _power,
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "/": lambda x, y: x / y,
+    "^": _power,
     "negative": lambda x: -x,
 }
 _BINDING = {"+": 0, "-": 0, "*": 1, "/": 1, "^": 3}
@@ -99,8 +123,10 @@ class _Parser:
         if place is None:
             place = self.tokens[max(self.at - 1, 0)][2] if self.tokens else 0
         shown = self.text if len(self.text) <= 200 else f"{self.text[max(0, place - 60) : place + 60]} ..."
-        return FileFormatError(f"{self.where}: {what}, at position {place} ({self.text[place : place + 12].strip()!r}) "
-                               f"in the expression {shown!r}")
+        return FileFormatError(
+            f"{self.where}: {what}, at position {place} ({self.text[place : place + 12].strip()!r}) "
+            f"in the expression {shown!r}"
+        )
 
     def expression(self, start: int, stop: int) -> int:
         """The root of the part of the text from `start` to `stop`."""
@@ -217,13 +243,16 @@ def parse(
     root = parser.expression(*first)
     used = sorted(_reached(parser.nodes, root))
     new = {k: n for n, k in enumerate(used)}
-    nodes = [node if node[0] in ("number", "variable") else (node[0], *(new[k] for k in node[1:]))
-             for node in (parser.nodes[k] for k in used)]
+    nodes = [
+        node if node[0] in ("number", "variable") else (node[0], *(new[k] for k in node[1:]))
+        for node in (parser.nodes[k] for k in used)
+    ]
     found = Expression(nodes, new[root])
     for name in found.variables:
         if variables is not None and name not in variables:
-            raise parser.error(f"{name!r} is not known{check.near(name, variables, listing=True)}",
-                               parser.variables[name])
+            raise parser.error(
+                f"{name!r} is not known{check.near(name, variables, listing=True)}", parser.variables[name]
+            )
     return found
 
 
@@ -231,12 +260,15 @@ def _check_names(where: str, variables: list[str], functions: Mapping[str, int])
     """Raise if a name means two things: which of them counts differs between the forces of OpenMM."""
     if len(set(variables)) < len(variables):
         name = next(name for name in variables if variables.count(name) > 1)
-        raise FileFormatError(f"{where}: variables must have different names, got {name!r} twice (give the parameter "
-                              "another name)")
+        raise FileFormatError(
+            f"{where}: variables must have different names, got {name!r} twice (give the parameter another name)"
+        )
     for name in functions:
         if name in _TAKEN:
-            raise FileFormatError(f"{where}: a table must have a name of its own, got {name!r}, which expressions have "
-                                  "already (give the table another name)")
+            raise FileFormatError(
+                f"{where}: a table must have a name of its own, got {name!r}, which expressions have "
+                "already (give the table another name)"
+            )
 
 
 def _reached(nodes: list[tuple], root: int) -> set[int]:

@@ -20,10 +20,22 @@ from .algebra import Algebra, Term
 
 __all__ = ["Output", "expressions"]
 
-_COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
-                "greater_equal": ">="}
-_LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^", "bitwise_and": "&", "bitwise_or": "|",
-          "bitwise_xor": "^"}
+_COMPARISONS = {
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_LOGIC = {
+    "logical_and": "&",
+    "logical_or": "|",
+    "logical_xor": "^",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
 # functions that simd has, by the primitive's name
 _CALLS = {
     "sqrt": "sqrt", "absolute": "abs", "fabs": "abs", "floor": "floor", "ceil": "ceil", "rint": "rint",
@@ -33,7 +45,7 @@ _CALLS = {
     "log1p": "log1p", "logaddexp": "logaddexp", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "cbrt": "cbrt", "hypot": "hypot", "power": "pow", "sin": "sin", "cos": "cos", "tan": "tan", "arctan": "atan",
     "arctan2": "atan2", "arcsin": "asin", "arccos": "acos",
-}
+}  # fmt: skip
 _OF_NUMPY = {"abs", "floor", "ceil", "rint", "trunc", "maximum", "minimum", "exp2", "logaddexp", "cbrt"}  # of floats
 _IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
 
@@ -93,11 +105,13 @@ class _Reader:
             case "select":
                 return a.select(*x)
             case "sign":
-                return a.select(a.node(">", x[0], Term(0.0)), Term(1.0),
-                                a.select(a.node("<", x[0], Term(0.0)), Term(-1.0), x[0]))  # a NaN stays one
+                return a.select(
+                    a.node(">", x[0], Term(0.0)), Term(1.0), a.select(a.node("<", x[0], Term(0.0)), Term(-1.0), x[0])
+                )  # a NaN stays one
             case "heaviside":
-                return a.select(a.node(">", x[0], Term(0.0)), Term(1.0),
-                                a.select(a.node("<", x[0], Term(0.0)), Term(0.0), x[1]))
+                return a.select(
+                    a.node(">", x[0], Term(0.0)), Term(1.0), a.select(a.node("<", x[0], Term(0.0)), Term(0.0), x[1])
+                )
             case "remainder" | "floor_divide" | "fmod":
                 quotient = a.multiply(x[0], a.power(x[1], -1))
                 whole = a.node("trunc" if name == "fmod" else "floor", quotient)
@@ -143,8 +157,17 @@ class _Reader:
 class _Writer:
     """Lines of Python in which every needed power, product and node has a name."""
 
-    def __init__(self, algebra: Algebra, arguments: Mapping[str, str], known: Mapping[str, str], dtype: str, width: int,
-                 number: Callable[[float], str] | None, even: Collection[int] = (), root: str = ""):
+    def __init__(
+        self,
+        algebra: Algebra,
+        arguments: Mapping[str, str],
+        known: Mapping[str, str],
+        dtype: str,
+        width: int,
+        number: Callable[[float], str] | None,
+        even: Collection[int] = (),
+        root: str = "",
+    ):
         self.even = even  # inputs whose squares and inverse squares are known and enough
         self.algebra, self.arguments, self.known, self.dtype, self.width = algebra, arguments, dict(known), dtype, width
         self.root = root
@@ -236,8 +259,9 @@ class _Writer:
             return total
         if kind == "select":
             condition, x, y = self.value(terms[0]), self.vector(terms[1]), self.value(terms[2])
-            return self._name(f"{x} if {condition} else {y}" if self.width == 1
-                              else f"simd.select({condition}, {x}, {y})")
+            return self._name(
+                f"{x} if {condition} else {y}" if self.width == 1 else f"simd.select({condition}, {x}, {y})"
+            )
         arguments = [self.value(t) for t in terms]
         if kind in ("&", "|", "^", *_COMPARISONS.values()):
             return self._name(f"{arguments[0]} {kind} {arguments[1]}")
@@ -255,8 +279,11 @@ class _Writer:
 
 def _even(algebra: Algebra, terms: Sequence[Term], arguments: Mapping[str, str], known: Mapping[str, str]) -> set[int]:
     """Inputs that have even powers only, and whose square and inverse square are known."""
-    inputs = {k for k, node in enumerate(algebra.nodes) if node[0] == "input"
-              and {f"{arguments[node[1]]}**2", f"1/{arguments[node[1]]}**2"} <= known.keys()}
+    inputs = {
+        k
+        for k, node in enumerate(algebra.nodes)
+        if node[0] == "input" and {f"{arguments[node[1]]}**2", f"1/{arguments[node[1]]}**2"} <= known.keys()
+    }
     seen: set[int] = set()
     left = list(terms) if inputs else []
     while left:
@@ -302,8 +329,7 @@ def expressions(
     algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
     named = dict(zip(function.names, arguments or function.names, strict=True))
     known = known or {}
-    writer = _Writer(algebra, named, known, dtype, width, number, _even(algebra, terms, named, known),
-                     root)
+    writer = _Writer(algebra, named, known, dtype, width, number, _even(algebra, terms, named, known), root)
     names = [writer.vector(t) for t in terms]
     return writer.lines, names
 

@@ -47,13 +47,15 @@ class Tabulated:
         self.ranges = None if ranges is None else tuple((float(a), float(b)) for a, b in ranges)
         self.periodic, self.arity = bool(periodic), self.values.ndim
         if not 1 <= self.arity <= 3 or not np.all(np.isfinite(self.values)):
-            raise ValueError(f"Tabulated: values must be finite numbers along 1 to 3 axes, got shape "
-                             f"{self.values.shape}")
+            raise ValueError(
+                f"Tabulated: values must be finite numbers along 1 to 3 axes, got shape {self.values.shape}"
+            )
         if self.ranges is None and self.periodic:
             raise ValueError("Tabulated: a periodic table must have ranges, got none")
         if self.ranges is not None and (len(self.ranges) != self.arity or not np.all(np.isfinite(self.ranges))):
-            raise ValueError(f"Tabulated: ranges must be two finite ends for each of {self.arity} axes, got "
-                             f"{self.ranges}")
+            raise ValueError(
+                f"Tabulated: ranges must be two finite ends for each of {self.arity} axes, got {self.ranges}"
+            )
         self.coefficients = None if self.ranges is None else self._splines()
 
     def _splines(self) -> np.ndarray:
@@ -63,8 +65,10 @@ class Tabulated:
         for axis, (low, high) in enumerate(self.ranges):
             n = self.values.shape[axis]
             if n < 2 or not low < high:
-                raise ValueError(f"Tabulated: every axis must have ends min < max and at least 2 points, got {n} from "
-                                 f"{low} to {high}")
+                raise ValueError(
+                    f"Tabulated: every axis must have ends min < max and at least 2 points, got {n} from "
+                    f"{low} to {high}"
+                )
             first, last = core.numpy.take(self.values, 0, axis), np.take(self.values, n - 1, axis)
             if self.periodic and not np.array_equal(first, last):
                 raise ValueError("Tabulated: values at both ends of a periodic table must be equal")

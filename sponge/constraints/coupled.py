@@ -45,8 +45,9 @@ class Tables(NamedTuple):
     update_starts: np.ndarray  # (m + 1,) int64
 
 
-def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarray,
-                inverse_masses: np.ndarray) -> Tables:
+def elimination(
+    clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarray, inverse_masses: np.ndarray
+) -> Tables:
     """Order the constraints of each cluster by least degree, and lay out the factor."""
     order: list[int] = []
     rows: list[int] = []
@@ -87,10 +88,16 @@ def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarr
         order.extend(cluster[eliminated])
         starts.append(len(order))
     chosen = np.array(order, np.int64)
-    return Tables(np.ascontiguousarray(pairs[chosen], np.int32).reshape(-1, 2), lengths[chosen] ** 2,
-                  np.array(starts, np.int64),
-                  np.array(columns, np.int64), np.array(rows, np.int32), np.array(couplings, np.float64),
-                  np.array(updates, np.int32), np.array(update_starts, np.int64))
+    return Tables(
+        np.ascontiguousarray(pairs[chosen], np.int32).reshape(-1, 2),
+        lengths[chosen] ** 2,
+        np.array(starts, np.int64),
+        np.array(columns, np.int64),
+        np.array(rows, np.int32),
+        np.array(couplings, np.float64),
+        np.array(updates, np.int32),
+        np.array(update_starts, np.int64),
+    )
 
 
 def _least_degree(neighbors: list[set[int]]) -> tuple[list[int], list[list[int]]]:
@@ -157,8 +164,22 @@ def _solve(first, last, columns, rows, diagonal, factor, t):
 
 
 @kernel(nogil=True)
-def coupled_positions(chunk, chunk_starts, tables, inverse_masses, u, t, diagonal, factor, tolerance, old, positions,
-                      velocities, inverse_dt, flags):
+def coupled_positions(
+    chunk,
+    chunk_starts,
+    tables,
+    inverse_masses,
+    u,
+    t,
+    diagonal,
+    factor,
+    tolerance,
+    old,
+    positions,
+    velocities,
+    inverse_dt,
+    flags,
+):
     # chunk_starts [chunks + 1] of clusters; u [m, 3], t, diagonal [m], factor [entries]: scratch
     (pairs, squares, starts, columns, rows, _, _, _), per_time = tables, inverse_dt[0]
     for cluster in range(chunk_starts[chunk], chunk_starts[chunk + 1]):
@@ -173,8 +194,11 @@ def coupled_positions(chunk, chunk_starts, tables, inverse_masses, u, t, diagona
             worst, largest = -1, 2.0 * tolerance[0]
             for k in range(first, last):
                 i, j = pairs[k, 0], pairs[k, 1]
-                x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
-                           positions[i, 2] - positions[j, 2])
+                x, y, z = (
+                    positions[i, 0] - positions[j, 0],
+                    positions[i, 1] - positions[j, 1],
+                    positions[i, 2] - positions[j, 2],
+                )
                 off = x * x + y * y + z * z - squares[k]
                 t[k] = 0.5 * off
                 if not abs(off) <= largest * squares[k]:  # or NaN

@@ -70,8 +70,9 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
     taken = star.copy()
     taken[triangles[water]] = True
     rest = [np.sort(order[first[c] : first[c] + count[c]]) for c in np.flatnonzero(~taken)]
-    return Partition(start[water], water_lengths[water], np.concatenate(stars), np.concatenate(star_lengths), rest,
-                     pairs, lengths)
+    return Partition(
+        start[water], water_lengths[water], np.concatenate(stars), np.concatenate(star_lengths), rest, pairs, lengths
+    )
 
 
 def _symmetric(pairs, lengths, start, masses):
@@ -109,8 +110,12 @@ def _checked(system, masses):
         fail(k, f"length must be that of constraint {keep[same[k]]}, {lengths[keep[same[k]]]:g}", lengths[k])
     keep = np.sort(keep)
     for k, others in _impossible(pairs[keep], lengths[keep])[:1]:
-        fail(keep[k], f"length must be at most that of constraints {keep[others[0]]} and {keep[others[1]]} together, "
-                      f"which close a triangle with it, {lengths[keep[others]].sum():g}", lengths[keep[k]])
+        fail(
+            keep[k],
+            f"length must be at most that of constraints {keep[others[0]]} and {keep[others[1]]} together, "
+            f"which close a triangle with it, {lengths[keep[others]].sum():g}",
+            lengths[keep[k]],
+        )
     return pairs[keep], lengths[keep]
 
 

@@ -36,10 +36,24 @@ def water_parameters(apex_leg: float, leg_leg: float, mass: float, leg_mass: flo
         [(wa + wb) * apex_leg**2, wa * u12, -wb * u13],
         [wa * u12, (wa + wb) * apex_leg**2, wb * -u13],
         [-wb * u13, wb * -u13, 2 * wb * leg_leg**2],
-    ])
+    ])  # fmt: skip
     inverse = np.linalg.inv(matrix)
-    return np.array([leg_mass / total, ra, height - ra, half, 1 / ra, 1 / leg_leg,
-                     inverse[0, 0], inverse[0, 1], inverse[0, 2], inverse[2, 2], wa, wb])
+    return np.array(
+        [
+            leg_mass / total,
+            ra,
+            height - ra,
+            half,
+            1 / ra,
+            1 / leg_leg,
+            inverse[0, 0],
+            inverse[0, 1],
+            inverse[0, 2],
+            inverse[2, 2],
+            wa,
+            wb,
+        ]
+    )
 
 
 @device
@@ -67,9 +81,11 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
         atoms = simd.load(first, group * LANES, 8)
         p = kinds[group] * PARAMETERS
         share, ra, rb, rc, per_ra, per_width = (
-            simd.load_splat(parameters, p,
-                            8), simd.load_splat(parameters, p + 1, 8), simd.load_splat(parameters, p + 2, 8),
-            simd.load_splat(parameters, p + 3, 8), simd.load_splat(parameters, p + 4, 8),
+            simd.load_splat(parameters, p, 8),
+            simd.load_splat(parameters, p + 1, 8),
+            simd.load_splat(parameters, p + 2, 8),
+            simd.load_splat(parameters, p + 3, 8),
+            simd.load_splat(parameters, p + 4, 8),
             simd.load_splat(parameters, p + 5, 8),
         )
         o = load_triples(old, atoms)
@@ -124,7 +140,7 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
             gx + xx * c3u + yx * c3v + zx * c1w,
             gy + xy * c3u + yy * c3v + zy * c1w,
             gz + xz * c3u + yz * c3v + zz * c1w,
-        )
+        )  # fmt: skip
         broken = simd.bits(cos_theta * cos_psi * cos_phi != cos_theta * cos_psi * cos_phi)
         if broken:
             lane = 0
@@ -135,11 +151,21 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
             continue  # what is finite stays so
         if inverse_dt[0] != 0.0:
             v = load_triples(velocities, atoms)
-            store_triples(velocities, atoms, (
-                v[0] + (new[0] - n[0]) * per_time, v[1] + (new[1] - n[1]) * per_time, v[2] + (new[2] - n[2]) * per_time,
-                v[3] + (new[3] - n[3]) * per_time, v[4] + (new[4] - n[4]) * per_time, v[5] + (new[5] - n[5]) * per_time,
-                v[6] + (new[6] - n[6]) * per_time, v[7] + (new[7] - n[7]) * per_time, v[8] + (new[8] - n[8]) * per_time,
-            ))
+            store_triples(
+                velocities,
+                atoms,
+                (
+                    v[0] + (new[0] - n[0]) * per_time,
+                    v[1] + (new[1] - n[1]) * per_time,
+                    v[2] + (new[2] - n[2]) * per_time,
+                    v[3] + (new[3] - n[3]) * per_time,
+                    v[4] + (new[4] - n[4]) * per_time,
+                    v[5] + (new[5] - n[5]) * per_time,
+                    v[6] + (new[6] - n[6]) * per_time,
+                    v[7] + (new[7] - n[7]) * per_time,
+                    v[8] + (new[8] - n[8]) * per_time,
+                ),
+            )
         store_triples(positions, atoms, new)
 
 
@@ -149,8 +175,12 @@ def settle_velocities(chunk, starts, first, kinds, parameters, positions, veloci
     for group in range(starts[chunk], starts[chunk + 1]):
         atoms = simd.load(first, group * LANES, 8)
         p = kinds[group] * PARAMETERS
-        i00, i01, i02, i22 = (simd.load_splat(parameters, p + 6, 8), simd.load_splat(parameters, p + 7, 8),
-                              simd.load_splat(parameters, p + 8, 8), simd.load_splat(parameters, p + 9, 8))
+        i00, i01, i02, i22 = (
+            simd.load_splat(parameters, p + 6, 8),
+            simd.load_splat(parameters, p + 7, 8),
+            simd.load_splat(parameters, p + 8, 8),
+            simd.load_splat(parameters, p + 9, 8),
+        )
         wa, wb = simd.load_splat(parameters, p + 10, 8), simd.load_splat(parameters, p + 11, 8)
         r = load_triples(positions, atoms)
         v = load_triples(velocities, atoms)
@@ -166,8 +196,18 @@ def settle_velocities(chunk, starts, first, kinds, parameters, positions, veloci
         l3 = i02 * (g1 + g2) + i22 * g3
         m1, m2, m3 = l1 * wb, l2 * wb, l3 * wb
         l1, l2 = l1 * wa, l2 * wa
-        store_triples(velocities, atoms, (
-            v[0] + l1 * ux + l2 * wx, v[1] + l1 * uy + l2 * wy, v[2] + l1 * uz + l2 * wz,
-            v[3] - m1 * ux + m3 * tx, v[4] - m1 * uy + m3 * ty, v[5] - m1 * uz + m3 * tz,
-            v[6] - m2 * wx - m3 * tx, v[7] - m2 * wy - m3 * ty, v[8] - m2 * wz - m3 * tz,
-        ))
+        store_triples(
+            velocities,
+            atoms,
+            (
+                v[0] + l1 * ux + l2 * wx,
+                v[1] + l1 * uy + l2 * wy,
+                v[2] + l1 * uz + l2 * wz,
+                v[3] - m1 * ux + m3 * tx,
+                v[4] - m1 * uy + m3 * ty,
+                v[5] - m1 * uz + m3 * tz,
+                v[6] - m2 * wx - m3 * tx,
+                v[7] - m2 * wy - m3 * ty,
+                v[8] - m2 * wz - m3 * tz,
+            ),
+        )

@@ -68,12 +68,14 @@ class Solver:
             tasks.append(Task(settle_positions, *self._waters, *moving, chunks=self.chunks))
         if self._stars:
             starts, sizes, atoms, squares, weights = self._stars
-            tasks.append(Task(star_positions, starts, sizes, atoms, squares, weights, limit, *moving,
-                              chunks=self.chunks))
+            tasks.append(
+                Task(star_positions, starts, sizes, atoms, squares, weights, limit, *moving, chunks=self.chunks)
+            )
         if self._rest:
             starts, tables, scratch = self._rest
-            tasks.append(Task(coupled_positions, starts, tables, self._weights, *scratch, limit, *moving,
-                              chunks=self.chunks))
+            tasks.append(
+                Task(coupled_positions, starts, tables, self._weights, *scratch, limit, *moving, chunks=self.chunks)
+            )
         return tasks
 
     def velocities(self) -> list[Task]:
@@ -91,9 +93,11 @@ class Solver:
 
     def _make_waters(self, parts, chunk_of):
         masses = self._masses
-        known, kinds = np.unique(np.column_stack([parts.water_lengths, masses[parts.waters], masses[parts.waters + 1]]),
-                                 axis=0,
-                                 return_inverse=True)
+        known, kinds = np.unique(
+            np.column_stack([parts.water_lengths, masses[parts.waters], masses[parts.waters + 1]]),
+            axis=0,
+            return_inverse=True,
+        )
         starts, groups, kinds = _groups(chunk_of(parts.waters), kinds.reshape(-1), self.chunks)
         return starts, parts.waters[groups].astype(np.int32), kinds, np.array([water_parameters(*k) for k in known])
 

@@ -68,8 +68,9 @@ def _report(flags, atoms, group, broken):
 
 
 @kernel(nogil=True)
-def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old, positions, velocities, inverse_dt,
-                   flags):
+def star_positions(
+    chunk, starts, sizes, atoms, squares, weights, tolerance, old, positions, velocities, inverse_dt, flags
+):
     # starts [chunks + 1] of groups; sizes [groups] leaves; atoms [groups, 4, 8] int32: center, leaves, the center again
     # where there is no leaf; squares [groups, 4, 8] of lengths; weights [groups, 4, 8] inverse masses, 0 without a
     # leaf; inverse_dt [1]: velocities gain the displacement times this
@@ -119,8 +120,20 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
             a, b, c = _dot(s1, r1), _dot(s1, r2), _dot(s1, r3)
             d, e, f = _dot(s2, r1), _dot(s2, r2), _dot(s2, r3)
             g, h, i = _dot(s3, r1), _dot(s3, r2), _dot(s3, r3)
-            u1, u2, u3 = _solve((w0 + w1) * a, w0 * b, w0 * c, w0 * d, (w0 + w2) * e, w0 * f,
-                                w0 * g, w0 * h, (w0 + w3) * i + empty, 0.5 * g1, 0.5 * g2, 0.5 * g3)
+            u1, u2, u3 = _solve(
+                (w0 + w1) * a,
+                w0 * b,
+                w0 * c,
+                w0 * d,
+                (w0 + w2) * e,
+                w0 * f,
+                w0 * g,
+                w0 * h,
+                (w0 + w3) * i + empty,
+                0.5 * g1,
+                0.5 * g2,
+                0.5 * g3,
+            )
             t1, t2, t3 = t1 + u1, t2 + u2, t3 + u3
             back = _moved(_moved(_moved((zero, zero, zero), -(w0 * u1), r1), -(w0 * u2), r2), -(w0 * u3), r3)
             s1 = _moved(_moved(s1, -(w1 * u1), r1), one, back)
@@ -164,9 +177,20 @@ def star_velocities(chunk, starts, sizes, atoms, weights, positions, velocities)
         v2, v3 = load_vectors(velocities, i2), load_vectors(velocities, i3)
         empty = simd.select(w3 == 0.0, simd.splat(1.0, 8), simd.splat(0.0, 8))
         b, c, f = w0 * _dot(r1, r2), w0 * _dot(r1, r3), w0 * _dot(r2, r3)
-        t1, t2, t3 = _solve((w0 + w1) * _dot(r1, r1), b, c, b, (w0 + w2) * _dot(r2, r2), f,
-                            c, f, (w0 + w3) * _dot(r3, r3) + empty,
-                            _dot(r1, _minus(v1, v0)), _dot(r2, _minus(v2, v0)), _dot(r3, _minus(v3, v0)))
+        t1, t2, t3 = _solve(
+            (w0 + w1) * _dot(r1, r1),
+            b,
+            c,
+            b,
+            (w0 + w2) * _dot(r2, r2),
+            f,
+            c,
+            f,
+            (w0 + w3) * _dot(r3, r3) + empty,
+            _dot(r1, _minus(v1, v0)),
+            _dot(r2, _minus(v2, v0)),
+            _dot(r3, _minus(v3, v0)),
+        )
         store_vectors(velocities, i3, *_moved(v3, -(w3 * t3), r3))
         store_vectors(velocities, i2, *_moved(v2, -(w2 * t2), r2))
         store_vectors(velocities, i1, *_moved(v1, -(w1 * t1), r1))

@@ -15,5 +15,16 @@ from .functions import angle, coordination, distance, function, radius_of_gyrati
 from .path import path, variable_path
 from .variable import CollectiveVariable, VariableError
 
-__all__ = ["CollectiveVariable", "VariableError", "angle", "coordination", "distance", "function", "path",
-           "radius_of_gyration", "rmsd", "torsion", "variable_path"]
+__all__ = [
+    "CollectiveVariable",
+    "VariableError",
+    "angle",
+    "coordination",
+    "distance",
+    "function",
+    "path",
+    "radius_of_gyration",
+    "rmsd",
+    "torsion",
+    "variable_path",
+]

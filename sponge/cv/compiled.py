@@ -37,10 +37,14 @@ class Evaluation:
     into `bias` and `slopes` by tasks between `first` and `last`.
     """
 
-    def __init__(self, engine: Engine, cvs: Sequence[CollectiveVariable],
-                 where: str,  # begins error messages; different for every bias of a system
-                 energy: Callable | None = None,  # energy(s1, s2, ..., *leaves) -> bias in kJ/mol
-                 leaves: Sequence[np.ndarray] = ()):  # held by address
+    def __init__(
+        self,
+        engine: Engine,
+        cvs: Sequence[CollectiveVariable],
+        where: str,  # begins error messages; different for every bias of a system
+        energy: Callable | None = None,  # energy(s1, s2, ..., *leaves) -> bias in kJ/mol
+        leaves: Sequence[np.ndarray] = (),
+    ):  # held by address
         self.engine, self.cvs, self.where = engine, list(cvs), where
         m = len(self.cvs)
         self._atoms = np.concatenate([v.atoms for v in self.cvs]).astype(np.int64)
@@ -58,9 +62,21 @@ class Evaluation:
         self.first = JitTask(_function(self.cvs, engine.periodic, energy, where), engine, inputs, outputs)
         code = status_code(f"{where}: undefined")
         engine.on_status(code, self._explain)
-        self.last = Task(finish, engine.flags, code, engine.positions, engine.box, self.values, self.gradients,
-                         self._by_box,
-                         self._owners, self._atoms, self.slopes, self.bias, self.rows)
+        self.last = Task(
+            finish,
+            engine.flags,
+            code,
+            engine.positions,
+            engine.box,
+            self.values,
+            self.gradients,
+            self._by_box,
+            self._owners,
+            self._atoms,
+            self.slopes,
+            self.bias,
+            self.rows,
+        )
 
     def _native_tasks(self) -> tuple[list[Task], list[np.ndarray]]:
         """The tasks of variables that have a compiled form, and the values and gradients that these fill, if any."""
@@ -85,8 +101,17 @@ class Evaluation:
         engine = self.engine
         order = np.argsort(self._atoms, kind="stable").astype(np.int64)
         first = np.searchsorted(self._atoms[order], engine.atom_starts).astype(np.int64)
-        reduce = Task(spread, first, order, self._owners, self._atoms, self.gradients, self.slopes, engine.forces,
-                      chunks=engine.atom_chunks)
+        reduce = Task(
+            spread,
+            first,
+            order,
+            self._owners,
+            self._atoms,
+            self.gradients,
+            self.slopes,
+            engine.forces,
+            chunks=engine.atom_chunks,
+        )
         stages: list[list[Any]] = [[self.first], *([t] for t in between), [self.last]]
         if self._native:
             stages.insert(0, list(self._native))
@@ -108,11 +133,15 @@ class Evaluation:
                     f"{self.where}: positions must be finite for {variable.name}, {self.at_step()} ({atoms})"
                 )
             hint = f": it does not exist {variable.undefined}" if variable.undefined else ""
-            raise VariableError(f"{self.where}: {variable.name} must have a gradient, got value {self.values[c]:g} and "
-                                f"a gradient that is not finite {self.at_step()}{hint} ({atoms})")
+            raise VariableError(
+                f"{self.where}: {variable.name} must have a gradient, got value {self.values[c]:g} and "
+                f"a gradient that is not finite {self.at_step()}{hint} ({atoms})"
+            )
         at = ", ".join(f"{v.name} = {s:g}" for v, s in zip(self.cvs, self.values))
-        raise VariableError(f"{self.where}: the bias and its slopes must be finite, got {self.bias} and "
-                            f"{self.slopes.tolist()} {self.at_step()}, where {at}")
+        raise VariableError(
+            f"{self.where}: the bias and its slopes must be finite, got {self.bias} and "
+            f"{self.slopes.tolist()} {self.at_step()}, where {at}"
+        )
 
 
 def _function(cvs: list[CollectiveVariable], periodic: bool, energy: Callable | None, name: str) -> Callable:

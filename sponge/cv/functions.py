@@ -73,8 +73,9 @@ def angle(i: int, j: int, k: int, *, name: str | None = None) -> CollectiveVaria
     90.0
     """
     atoms = as_atoms("cv.angle", [i, j, k], exactly=3)
-    return CollectiveVariable(name or f"angle({i}, {j}, {k})", atoms, _angle,
-                              undefined="where the three atoms lie on a line")
+    return CollectiveVariable(
+        name or f"angle({i}, {j}, {k})", atoms, _angle, undefined="where the three atoms lie on a line"
+    )
 
 
 _CHAIN = np.arange(4)[None]
@@ -106,8 +107,13 @@ def torsion(i: int, j: int, k: int, l: int, *, name: str | None = None) -> Colle
     (-3.141592653589793, 3.141592653589793)
     """
     atoms = as_atoms("cv.torsion", [i, j, k, l], exactly=4)
-    return CollectiveVariable(name or f"torsion({i}, {j}, {k}, {l})", atoms, _torsion, (-math.pi, math.pi),
-                              undefined="where three atoms in sequence lie on a line")
+    return CollectiveVariable(
+        name or f"torsion({i}, {j}, {k}, {l})",
+        atoms,
+        _torsion,
+        (-math.pi, math.pi),
+        undefined="where three atoms in sequence lie on a line",
+    )
 
 
 def superposition_matrix(m: Any) -> Any:
@@ -116,12 +122,18 @@ def superposition_matrix(m: Any) -> Any:
     Their largest eigenvalue is the largest sum w_i r_i . R d_i that a rotation R reaches.
     """
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = ([m[..., a, b] for b in range(3)] for a in range(3))
-    return np.stack([np.stack(row, axis=-1) for row in (
-        (xx + yy + zz, yz - zy, zx - xz, xy - yx),
-        (yz - zy, xx - yy - zz, xy + yx, zx + xz),
-        (zx - xz, xy + yx, yy - xx - zz, yz + zy),
-        (xy - yx, zx + xz, yz + zy, zz - xx - yy),
-    )], axis=-1)
+    return np.stack(
+        [
+            np.stack(row, axis=-1)
+            for row in (
+                (xx + yy + zz, yz - zy, zx - xz, xy - yx),
+                (yz - zy, xx - yy - zz, xy + yx, zx + xz),
+                (zx - xz, xy + yx, yy - xx - zz, yz + zy),
+                (xy - yx, zx + xz, yz + zy, zz - xx - yy),
+            )
+        ],
+        axis=-1,
+    )
 
 
 def _rmsd(x, box, reference, weights):
@@ -169,9 +181,14 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
     where = "cv.rmsd"
     atoms = as_atoms(where, atoms, least=3)
     w = superposition_weights(where, len(atoms), weights)
-    return CollectiveVariable(name or f"rmsd({len(atoms)} atoms)", atoms, _rmsd, None,
-                              {"reference": centered(where, atoms, reference, w), "weights": w},
-                              "where the best superposition is not unique, as for atoms on a line")
+    return CollectiveVariable(
+        name or f"rmsd({len(atoms)} atoms)",
+        atoms,
+        _rmsd,
+        None,
+        {"reference": centered(where, atoms, reference, w), "weights": w},
+        "where the best superposition is not unique, as for atoms on a line",
+    )
 
 
 def superposition_weights(where: str, k: int, weights: Any) -> np.ndarray:
@@ -216,8 +233,9 @@ def _geometric(z, terms):
     return total
 
 
-def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
-                 name: str | None = None) -> CollectiveVariable:
+def coordination(
+    first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12, name: str | None = None
+) -> CollectiveVariable:
     r"""Number of neighbors, counted by a rational switching function over all pairs of two sets of atoms.
 
     .. math:: \sum_{i \in A} \sum_{j \in B, j \neq i} \frac{1 - (r_{ij}/r_0)^n}{1 - (r_{ij}/r_0)^m}
@@ -254,10 +272,22 @@ def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
     if len(a) == len(b) == 1 and a[0] == b[0]:
         raise ValueError(f"{where}: the two sets must hold different atoms, got atom {a[0]} in both")
     atoms, place = np.unique(np.r_[a, b], return_inverse=True)
-    options = {"first": place[: len(a)], "second": place[len(a):], "apart": a[:, None] != b, "r0": float(r0), "n": n,
-               "m": m}
-    return CollectiveVariable(name or f"coordination({len(a)} and {len(b)} atoms)", atoms, _coordination, None, options,
-                              "where two atoms are at the same place")
+    options = {
+        "first": place[: len(a)],
+        "second": place[len(a) :],
+        "apart": a[:, None] != b,
+        "r0": float(r0),
+        "n": n,
+        "m": m,
+    }
+    return CollectiveVariable(
+        name or f"coordination({len(a)} and {len(b)} atoms)",
+        atoms,
+        _coordination,
+        None,
+        options,
+        "where two atoms are at the same place",
+    )
 
 
 def _gyration(x, box, weights):
@@ -292,13 +322,19 @@ def radius_of_gyration(atoms: Any, masses: Any = None, *, name: str | None = Non
         m = m[atoms]
     if m.shape != (len(atoms),) or not np.all(m >= 0) or not 0 < m.sum() < np.inf:
         raise ValueError(f"{where}: masses must be {len(atoms)} numbers >= 0 that are not all 0, got {masses!r:.80}")
-    return CollectiveVariable(name or f"radius of gyration({len(atoms)} atoms)", atoms, _gyration, None,
-                              {"weights": m / m.sum()},
-                              "where all atoms are at the same place")
+    return CollectiveVariable(
+        name or f"radius of gyration({len(atoms)} atoms)",
+        atoms,
+        _gyration,
+        None,
+        {"weights": m / m.sum()},
+        "where all atoms are at the same place",
+    )
 
 
-def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = None,
-             name: str | None = None) -> CollectiveVariable:
+def function(
+    f: Callable, atoms: Any, *, period: tuple[float, float] | None = None, name: str | None = None
+) -> CollectiveVariable:
     """Any function of the positions of some atoms, such as a formula of other variables or a network.
 
     Parameters
@@ -332,8 +368,9 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
     except (TypeError, ValueError):  # a builtin without signature
         takes_box = False
     called = _with_box if takes_box else _without_box
-    return CollectiveVariable(name or getattr(f, "__name__", "function").strip("<>"), as_atoms(where, atoms), called,
-                              period, {"f": f})
+    return CollectiveVariable(
+        name or getattr(f, "__name__", "function").strip("<>"), as_atoms(where, atoms), called, period, {"f": f}
+    )
 
 
 def _with_box(x, box, f):

@@ -52,8 +52,9 @@ def _of_variables(x, box, f, cvs, places, nodes, weights, lambda_):
     return f(_square_distances(values, cvs, nodes, weights), lambda_)
 
 
-def path(atoms: Any, references: Any, *, lambda_: float | None = None, weights: Any = None,
-         name: str = "path") -> tuple[CollectiveVariable, CollectiveVariable]:
+def path(
+    atoms: Any, references: Any, *, lambda_: float | None = None, weights: Any = None, name: str = "path"
+) -> tuple[CollectiveVariable, CollectiveVariable]:
     r"""Progress s along a path of N structures, and the distance z from it in nm^2 [1]_.
 
     .. math:: s = \frac{\sum_i i \, e^{-\lambda R_i}}{\sum_i e^{-\lambda R_i}}, \quad
@@ -103,8 +104,10 @@ def path(atoms: Any, references: Any, *, lambda_: float | None = None, weights: 
     atoms = as_atoms(where, atoms, least=3)
     w = superposition_weights(where, len(atoms), weights)
     if np.ndim(references) != 3 or len(references) < 2:
-        raise ValueError(f"{where}: references must be at least two structures (N, {len(atoms)}, 3), got shape "
-                         f"{np.shape(references)}")
+        raise ValueError(
+            f"{where}: references must be at least two structures (N, {len(atoms)}, 3), got shape "
+            f"{np.shape(references)}"
+        )
     structures = np.stack([centered(f"{where}: structure {i + 1}", atoms, r, w) for i, r in enumerate(references)])
     apart = [_square_deviations(b, a[None], w)[0] for a, b in zip(structures, structures[1:])]
     options = {"references": structures, "weights": w, "lambda_": _lambda(where, lambda_, apart, "nm^-2")}
@@ -112,8 +115,9 @@ def path(atoms: Any, references: Any, *, lambda_: float | None = None, weights: 
     return _pair(name, atoms, _of_structures, options, "where a best superposition is not unique", native)
 
 
-def variable_path(cvs: Any, nodes: Any, *, lambda_: float | None = None, weights: Any = None,
-                  name: str = "path") -> tuple[CollectiveVariable, CollectiveVariable]:
+def variable_path(
+    cvs: Any, nodes: Any, *, lambda_: float | None = None, weights: Any = None, name: str = "path"
+) -> tuple[CollectiveVariable, CollectiveVariable]:
     r"""Progress s along a path of N points in the space of other variables, and the distance z from it.
 
     As `path`, with square distances :math:`R_i = \sum_c w_c (x_c - x_{ic})^2`, of periodic variables the shortest way
@@ -166,8 +170,13 @@ def variable_path(cvs: Any, nodes: Any, *, lambda_: float | None = None, weights
     atoms, place = np.unique(np.concatenate([v.atoms for v in found]), return_inverse=True)
     places = np.split(place, np.cumsum([len(v.atoms) for v in found])[:-1])
     apart = _square_distances(nodes[1:].T, found, nodes[:-1], w)
-    options = {"cvs": tuple(found), "places": tuple(places), "nodes": nodes, "weights": w,
-               "lambda_": _lambda(where, lambda_, apart, "")}
+    options = {
+        "cvs": tuple(found),
+        "places": tuple(places),
+        "nodes": nodes,
+        "weights": w,
+        "lambda_": _lambda(where, lambda_, apart, ""),
+    }
     undefined = "; ".join(f"{v.name}: {v.undefined}" for v in found if v.undefined)
     return _pair(name, atoms, _of_variables, options, undefined)
 
@@ -177,12 +186,23 @@ def _lambda(where, given, apart, unit):
     if given is not None:
         return check.positive(given, f"{where}: lambda_", unit)
     if not np.all(np.asarray(apart) > 1e-9 * np.mean(apart)):
-        raise ValueError(f"{where}: neighbors must be different, got {int(np.argmin(apart)) + 1} and "
-                         f"{int(np.argmin(apart)) + 2} alike")
+        raise ValueError(
+            f"{where}: neighbors must be different, got {int(np.argmin(apart)) + 1} and "
+            f"{int(np.argmin(apart)) + 2} alike"
+        )
     return float(_LAMBDA / np.mean(apart))
 
 
 def _pair(name, atoms, function, options, undefined, native=None):
-    return tuple(CollectiveVariable(f"{name}.{what}", atoms, function, None, {**options, "f": f}, undefined,
-                                    None if native is None else (native, what))
-                 for what, f in (("s", _progress), ("z", _away)))
+    return tuple(
+        CollectiveVariable(
+            f"{name}.{what}",
+            atoms,
+            function,
+            None,
+            {**options, "f": f},
+            undefined,
+            None if native is None else (native, what),
+        )
+        for what, f in (("s", _progress), ("z", _away))
+    )

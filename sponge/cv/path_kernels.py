@@ -98,8 +98,24 @@ def _superpose(d, weighted, size, least, f, v, rotation):
 
 
 @kernel(nogil=True)
-def follow(_chunk, positions, atoms, weights, weighted, sizes, lambda_, on_a_line, wanted, d, square, rotations, f, v,
-           values, gradients):
+def follow(
+    _chunk,
+    positions,
+    atoms,
+    weights,
+    weighted,
+    sizes,
+    lambda_,
+    on_a_line,
+    wanted,
+    d,
+    square,
+    rotations,
+    f,
+    v,
+    values,
+    gradients,
+):
     """Progress s and distance z of a path, and their gradients.
 
     `weighted` (N, k, 3) are the structures times their weights, `sizes` (N,) their mean squares. `wanted` (2, 2) are,
@@ -145,8 +161,9 @@ def follow(_chunk, positions, atoms, weights, weighted, sizes, lambda_, on_a_lin
             for a in range(k):  # of the deviation: 2 w (d - R^T r)
                 x, y, z = weighted[i, a, 0], weighted[i, a, 1], weighted[i, a, 2]
                 for b in range(3):
-                    gradients[first + a, b] -= 2.0 * slope * (rotations[i, 0, b] * x + rotations[i, 1, b] * y
-                                                              + rotations[i, 2, b] * z)
+                    gradients[first + a, b] -= (
+                        2.0 * slope * (rotations[i, 0, b] * x + rotations[i, 1, b] * y + rotations[i, 2, b] * z)
+                    )
         for a in range(k):
             for b in range(3):
                 gradients[first + a, b] += 2.0 * whole * weights[a] * d[a, b]
@@ -162,13 +179,32 @@ class StructurePath:
     lambda_: float  # 1/nm^2
     on_a_line: float  # gap of the two largest eigenvalues over the mean squares, below which no superposition is unique
 
-    def task(self, wanted: dict[str, tuple[int, int]],  # of "s" and "z": place in `values`, first row in `gradients`
-             positions: np.ndarray, values: np.ndarray, gradients: np.ndarray) -> Task:
+    def task(
+        self,
+        wanted: dict[str, tuple[int, int]],  # of "s" and "z": place in `values`, first row in `gradients`
+        positions: np.ndarray,
+        values: np.ndarray,
+        gradients: np.ndarray,
+    ) -> Task:
         """Return the task that fills `values` and `gradients`; it holds all three arrays by address."""
         n, k = self.references.shape[:2]
         weighted = self.weights[:, None] * self.references
         places = np.array([wanted.get(part, (-1, -1)) for part in ("s", "z")], np.int64)
-        return Task(follow, positions, self.atoms, self.weights, weighted,
-                    np.sum(weighted * self.references, axis=(1, 2)), self.lambda_, self.on_a_line, places,
-                    np.zeros((k, 3)), np.zeros(n), np.zeros((n, 3, 3)), np.zeros((4, 4)), np.zeros((4, 4)), values,
-                    gradients)
+        return Task(
+            follow,
+            positions,
+            self.atoms,
+            self.weights,
+            weighted,
+            np.sum(weighted * self.references, axis=(1, 2)),
+            self.lambda_,
+            self.on_a_line,
+            places,
+            np.zeros((k, 3)),
+            np.zeros(n),
+            np.zeros((n, 3, 3)),
+            np.zeros((4, 4)),
+            np.zeros((4, 4)),
+            values,
+            gradients,
+        )

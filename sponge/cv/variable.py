@@ -64,8 +64,13 @@ class CollectiveVariable:
 
     def local(self, x: Any, box: Any = None) -> Any:
         """The value from the positions [k, 3] of `atoms` alone."""
-        value = check.shape(self.function(x, box, **self.options), (), f"collective variable {self.name}",
-                            error=TypeError, hint="a number")
+        value = check.shape(
+            self.function(x, box, **self.options),
+            (),
+            f"collective variable {self.name}",
+            error=TypeError,
+            hint="a number",
+        )
         return value.astype(np.float64) if getattr(value, "dtype", None) == np.float32 else value  # of a network
 
     def __call__(self, positions: Any, box: Any = None) -> Any:
@@ -94,8 +99,10 @@ class CollectiveVariable:
             low, high = self.period[0] - margin, self.period[1] + margin
             wrong = np.ravel(values)[(np.ravel(values) < low) | (np.ravel(values) > high)]
             if len(wrong):
-                raise ValueError(f"{where}: {what} of {self.name} must be from {low:.3g} to {high:.3g}, got "
-                                 f"{wrong[0]:g} (angles are in radians)")
+                raise ValueError(
+                    f"{where}: {what} of {self.name} must be from {low:.3g} to {high:.3g}, got "
+                    f"{wrong[0]:g} (angles are in radians)"
+                )
 
     def __repr__(self):
         return f"<{self.name}>"
@@ -108,8 +115,9 @@ class CollectiveVariable:
 
 
 def _restore(state):
-    state["options"] = {key: value.get() if isinstance(value, Handle) else value for key,
-                        value in state["options"].items()}
+    state["options"] = {
+        key: value.get() if isinstance(value, Handle) else value for key, value in state["options"].items()
+    }
     return CollectiveVariable(**state)
 
 
@@ -117,8 +125,13 @@ def as_variables(where: str, cvs: Any) -> list[CollectiveVariable]:
     """One collective variable or several, as a list."""
     found = [cvs] if isinstance(cvs, CollectiveVariable) else list(cvs) if isinstance(cvs, Iterable) else [cvs]
     for variable in found:
-        check.kind(variable, CollectiveVariable, f"{where}: collective variables", "made by sponge.cv",
-                   hint="cv.function takes any function")
+        check.kind(
+            variable,
+            CollectiveVariable,
+            f"{where}: collective variables",
+            "made by sponge.cv",
+            hint="cv.function takes any function",
+        )
     if not found:
         raise ValueError(f"{where}: at least one collective variable is needed")
     return found
@@ -127,8 +140,12 @@ def as_variables(where: str, cvs: Any) -> list[CollectiveVariable]:
 def as_atoms(where: str, atoms: Any, least: int = 1, exactly: int | None = None) -> np.ndarray:
     """Numbers of atoms: whole, not negative, different."""
     given = np.asarray(atoms)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) < least or (exactly is not None
-                                                                                 and len(given) != exactly):
+    if (
+        given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or len(given) < least
+        or (exactly is not None and len(given) != exactly)
+    ):
         wanted = f"{exactly} numbers" if exactly is not None else f"at least {least} number{'s' * (least > 1)}"
         raise ValueError(f"{where}: atoms must be {wanted} of atoms, got {atoms!r:.80}")
     if given.min() < 0 or len(np.unique(given)) < len(given):

@@ -6,5 +6,4 @@ from .reweight import Ensemble, PoorOverlapError
 from .self_consistent import self_consistent
 from .trajectory import trajectory
 
-__all__ = ["Ensemble", "PoorOverlapError", "explicit_energy", "observables", "self_consistent",
-           "trajectory"]
+__all__ = ["Ensemble", "PoorOverlapError", "explicit_energy", "observables", "self_consistent", "trajectory"]

@@ -28,11 +28,17 @@ class Contraction:
     onto the number's stack, so that a stack grows by 2 (1 - c) bits a step on average.
     """
 
-    def __init__(self, c: float, steps: int,  # in all: stacks of a word are put aside when they could be full
-                 shape: tuple[int, ...]):  # of the numbers
+    def __init__(
+        self,
+        c: float,
+        steps: int,  # in all: stacks of a word are put aside when they could be full
+        shape: tuple[int, ...],
+    ):  # of the numbers
         if not 0.5 < c < 1:
-            raise ValueError(f"trajectory: friction * timestep must be below ln 2 = 0.69 for method 'reversible', got "
-                             f"{-np.log(c):.3g}")
+            raise ValueError(
+                f"trajectory: friction * timestep must be below ln 2 = 0.69 for method 'reversible', got "
+                f"{-np.log(c):.3g}"
+            )
         self.c = c
         # steps until a word is half full on average, five standard deviations from overflow
         self.span = max(_WORD, int(_WORD / (4 * (1 - c))))
@@ -109,8 +115,9 @@ class _Call:
         self.kicked = core.jit(self._kicked)
         self.see = None if self.observe is None else core.jit(lambda x, leaves: tree.leaves(self.observe(x, leaves)))
         self.seen: Any = None if observe is None else core.jit(self._seen)
-        self.contraction: Any = (None if scheme.verlet
-                                 else Contraction(scheme.decay, scheme.steps, (len(scheme.kick), 3)))
+        self.contraction: Any = (
+            None if scheme.verlet else Contraction(scheme.decay, scheme.steps, (len(scheme.kick), 3))
+        )
 
     @classmethod
     def of(cls, energy, scheme, observe, structure):
@@ -125,6 +132,7 @@ class _Call:
 
         dE/dx by positions and leaves: what a kick by -w dE/dx contributes to the adjoint, negated.
         """
+
         def slope(x, leaves):
             return core.jvp(lambda y: self.energy(y, leaves), (x,), (w,))[1]
 
@@ -171,9 +179,11 @@ class _Call:
                 v = self.contraction.forward(v, stack, used, k) + self._noise(k, key, x)
             x = x + np.rint(s.half * v)
             if not max(np.abs(x).max(), np.abs(v).max()) < _LARGEST:
-                raise BrokenSimulationError("trajectory: positions and velocities must stay finite and below "
-                                            f"{_LARGEST * _QUANTUM:g} nm and nm/ps, but do not after step {k + 1} (a "
-                                            "shorter time step, or starting positions that are less strained)")
+                raise BrokenSimulationError(
+                    "trajectory: positions and velocities must stay finite and below "
+                    f"{_LARGEST * _QUANTUM:g} nm and nm/ps, but do not after step {k + 1} (a "
+                    "shorter time step, or starting positions that are less strained)"
+                )
             if self.see and (k + 1) % s.every == 0:
                 seen = self.see(x * _QUANTUM, leaves)
                 if records is None:
@@ -224,22 +234,34 @@ class _Call:
             v = v + np.rint(0.5 * kick * self.force(x * _QUANTUM, leaves))
             of_x = of_x - pull(-0.5 * s.kick * of_v)
         if not (np.array_equal(x, np.rint(start[0] / _QUANTUM)) and np.array_equal(v, np.rint(start[1] / _QUANTUM))):
-            raise RuntimeError("trajectory: going backwards must lead to where it began, but does not (is the energy a "
-                               "deterministic function?)")
+            raise RuntimeError(
+                "trajectory: going backwards must lead to where it began, but does not (is the energy a "
+                "deterministic function?)"
+            )
         return of_x, of_v, *of_leaves
 
 
-@core.custom_op(out=lambda x, v, key, *leaves,
-                call: (x, v, *[core.spec((call.scheme.records, *s.shape)) for s in call.specs(x, leaves)[0]],
-                                                      x, v, core.spec(call.contraction.shape if call.contraction
-                                                                      else (0, *x.shape), np.int64)),
-                mode="python", batch="sequential")
+@core.custom_op(
+    out=lambda x, v, key, *leaves, call: (
+        x,
+        v,
+        *[core.spec((call.scheme.records, *s.shape)) for s in call.specs(x, leaves)[0]],
+        x,
+        v,
+        core.spec(call.contraction.shape if call.contraction else (0, *x.shape), np.int64),
+    ),
+    mode="python",
+    batch="sequential",
+)
 def _advance(x, v, key, *leaves, call):
     return call.advance(x, v, key, list(leaves))
 
 
-@core.custom_op(out=lambda x, v, stack, x0, v0, key, *rest, call, leaves: (x0, v0, *rest[:leaves]), mode="python",
-                batch="sequential")
+@core.custom_op(
+    out=lambda x, v, stack, x0, v0, key, *rest, call, leaves: (x0, v0, *rest[:leaves]),
+    mode="python",
+    batch="sequential",
+)
 def _retrace(x, v, stack, x0, v0, key, *rest, call, leaves):
     return call.retrace(x, v, stack, (x0, v0), key, list(rest[:leaves]), rest[leaves:])
 

@@ -59,13 +59,17 @@ def explicit_energy(system: System) -> Callable[..., Any]:
     where = "explicit energy"
     system.check()
     if system.virtual_sites:
-        raise ValueError(f"{where}: the system must have no virtual sites, got {len(system.virtual_sites)} (use "
-                         f"system.energy_function())")
+        raise ValueError(
+            f"{where}: the system must have no virtual sites, got {len(system.virtual_sites)} (use "
+            f"system.energy_function())"
+        )
     system = system.copy()
     pairs = _all_pairs(system)
     if pairs is not None and system.n > _MOST_ATOMS:
-        raise ValueError(f"{where}: pairs of all atoms are kept, for at most {_MOST_ATOMS} atoms, got {system.n} (use "
-                         f"system.energy_function())")
+        raise ValueError(
+            f"{where}: pairs of all atoms are kept, for at most {_MOST_ATOMS} atoms, got {system.n} (use "
+            f"system.energy_function())"
+        )
     terms = {p.name: _term(p, system.box, pairs) for p in system.potentials}
 
     def energy(params, positions, box=None):

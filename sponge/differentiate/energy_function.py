@@ -82,8 +82,11 @@ class EnergyFunction:
         potentials.
         """
         system = self._system
-        leaves = [value for values in complete(self._defaults, params,
-                                               "energy function").values() for value in values.values()]
+        leaves = [
+            value
+            for values in complete(self._defaults, params, "energy function").values()
+            for value in values.values()
+        ]
         check.shape(positions, (system.n, 3), "energy function: positions")
         leaves.append(positions)
         if system.box is not None:
@@ -204,8 +207,9 @@ class _Compute:
             if own:
                 still = np.zeros_like(positions) if v is None else v
                 every = {key: own.get(key, np.zeros_like(values)) for key, values in params[p.name].items()}
-                by_params[p.name], more = self._product(p, "parameter_product")(params[p.name], positions, box, every,
-                                                                               still)
+                by_params[p.name], more = self._product(p, "parameter_product")(
+                    params[p.name], positions, box, every, still
+                )
                 total += more
             elif v is not None:
                 total += self._product(p, "hessian_product")(params[p.name], positions, box, v)
@@ -231,8 +235,9 @@ class _Compute:
         if found is None:
             if name not in self._pure_gradients:
                 self._pure_gradients[name] = core.jit(core.grad(potential.energy))
-            found = self._pure_gradients[name](potential.params, engine.positions,
-                                               engine.box if self.periodic else None)
+            found = self._pure_gradients[name](
+                potential.params, engine.positions, engine.box if self.periodic else None
+            )
         return found
 
 
@@ -311,21 +316,21 @@ def _(tangents, outs, *leaves, call):
 
 @core.custom_op(out=lambda *specs, call: tuple(call.some(specs)), mode="python", batch="sequential")
 def _products(*args, call):
-    leaves, vector = args[: len(call.wanted)], args[len(call.wanted):]
+    leaves, vector = args[: len(call.wanted)], args[len(call.wanted) :]
     return call.compute.product(leaves, call.wanted, vector)
 
 
 @_products.vjp
 def _(cts, _, *args, call):
-    leaves, vector = args[: len(call.wanted)], args[len(call.wanted):]
+    leaves, vector = args[: len(call.wanted)], args[len(call.wanted) :]
     some = call.some(leaves)
 
     def product(*some_and_vector):  # third derivatives come from the pure energies
         merged = call.merged(leaves, some_and_vector[: len(some)])
-        return tuple(call.pure_product(merged, some_and_vector[len(some):]))
+        return tuple(call.pure_product(merged, some_and_vector[len(some) :]))
 
     found = core.vjp(product, *some, *vector)[1](tuple(cts))
-    return *call.every(found[: len(some)]), *found[len(some):]
+    return *call.every(found[: len(some)]), *found[len(some) :]
 
 
 @partial(core.custom_vjp, nondiff_argnums=(0,))

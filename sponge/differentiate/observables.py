@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Observable", "density", "dielectric", "dipole", "energy", "function", "pressure", "rdf"]
 
 
-
 @dataclass(frozen=True, eq=False)
 class Observable:
     """A property of frames, ``observable(params, positions, box)``, and what becomes of its mean.
@@ -85,8 +84,11 @@ def function(f: Callable[..., Any], name: str | None = None) -> Observable:
     >>> extent({}, np.ones((4, 3)))
     np.float64(3.0)
     """
-    return Observable(lambda params, positions, box=None: f(positions, box), of_params=False,
-                      name=name or getattr(f, "__name__", "function"))
+    return Observable(
+        lambda params, positions, box=None: f(positions, box),
+        of_params=False,
+        name=name or getattr(f, "__name__", "function"),
+    )
 
 
 def energy(system: System, energy: Callable[..., Any] | None = None) -> Observable:
@@ -110,8 +112,9 @@ def energy(system: System, energy: Callable[..., Any] | None = None) -> Observab
     return Observable(system.energy_function() if energy is None else energy, name="energy")
 
 
-def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = None,
-        molecules: Any = None) -> Observable:
+def rdf(
+    r: Any, first: Any = None, second: Any = None, *, width: float | None = None, molecules: Any = None
+) -> Observable:
     r"""The radial distribution function at distances `r`, with Gaussian bins.
 
     .. math:: g(r_k) = \frac{V}{N_{pairs}\, 4\pi (r_k^2 + w^2)}
@@ -253,16 +256,19 @@ def density(system: System) -> Observable:
     0.66
     """
     mass = float(np.sum(system.masses))
-    return Observable(lambda params, positions, box=None: mass * units.DENSITY / boxes.volume(box), of_params=False,
-                      name="density")
+    return Observable(
+        lambda params, positions, box=None: mass * units.DENSITY / boxes.volume(box), of_params=False, name="density"
+    )
 
 
 def _charges(system, params):
     """Charges of the `Nonbonded`, which must be all that the system has."""
     for p in system.potentials:
         if isinstance(p, (ChargeEquilibration, InducedDipoles)):
-            raise ValueError(f"dipole: {type(p).__name__} {p.name!r} has charges or dipoles that are not counted (use "
-                             "its own, at recorded positions)")
+            raise ValueError(
+                f"dipole: {type(p).__name__} {p.name!r} has charges or dipoles that are not counted (use "
+                "its own, at recorded positions)"
+            )
     return complete(system.params(), params, "dipole")[system.nonbonded.name]["charges"]
 
 

@@ -221,8 +221,10 @@ def _free_energies(reduced, counts):
     try:
         return free_energies_of_states(reduced, counts)
     except ValueError as error:
-        raise PoorOverlapError("Ensemble: the references must overlap, but MBAR's equations do not converge "
-                               "(parameters closer to each other)") from error
+        raise PoorOverlapError(
+            "Ensemble: the references must overlap, but MBAR's equations do not converge "
+            "(parameters closer to each other)"
+        ) from error
 
 
 class OverFrames:
@@ -231,9 +233,13 @@ class OverFrames:
     An `EnergyFunction`, or a function with a true attribute `kernels`, is called as it is, one frame at a time.
     """
 
-    def __init__(self, f: Callable[..., Any],  # returns a number or an array
-                 structure: Any,  # tree structure of `params`; None for a single array
-                 positions: np.ndarray, boxes: np.ndarray | None):  # (frames, n, 3), (frames, 3, 3)
+    def __init__(
+        self,
+        f: Callable[..., Any],  # returns a number or an array
+        structure: Any,  # tree structure of `params`; None for a single array
+        positions: np.ndarray,
+        boxes: np.ndarray | None,
+    ):  # (frames, n, 3), (frames, 3, 3)
         self.positions, self.boxes = positions, boxes
         compiled = not (isinstance(f, EnergyFunction) or getattr(f, "kernels", False))
         self.size = min(max(_BATCH // positions.shape[1] ** 2, 1), 256, len(positions)) if compiled else 1
@@ -252,8 +258,9 @@ class OverFrames:
         def of_several(g):
             if compiled:
                 return core.jit(core.vmap(g, axes))
-            return lambda leaves, x, box: core.tree.map(lambda y: np.asarray(y)[None],
-                                                        g(leaves, x[0], None if box is None else box[0]))
+            return lambda leaves, x, box: core.tree.map(
+                lambda y: np.asarray(y)[None], g(leaves, x[0], None if box is None else box[0])
+            )
 
         self.value, self._values, self._jacobians = value, of_several(value), of_several(both)
         self._known: dict[tuple[bytes, ...], tuple[Any, Any]] = {}  # values and derivatives at the last parameters
@@ -290,8 +297,13 @@ class OverFrames:
 
 
 def _spec(leaves, call):
-    one = core.spec(np.shape(call.value([np.ones(s.shape) for s in leaves], call.positions[0],
-                                        None if call.boxes is None else call.boxes[0])))
+    one = core.spec(
+        np.shape(
+            call.value(
+                [np.ones(s.shape) for s in leaves], call.positions[0], None if call.boxes is None else call.boxes[0]
+            )
+        )
+    )
     return core.spec((len(call.positions), *one.shape))
 
 
@@ -300,9 +312,14 @@ def _values(*leaves, call):
     return call.values(list(leaves))
 
 
-@core.custom_op(out=lambda *leaves, call: (_spec(leaves, call),
-                                           *[core.spec((*_spec(leaves, call).shape,
-                                                        *s.shape)) for s in leaves]), mode="python", batch="sequential")
+@core.custom_op(
+    out=lambda *leaves, call: (
+        _spec(leaves, call),
+        *[core.spec((*_spec(leaves, call).shape, *s.shape)) for s in leaves],
+    ),
+    mode="python",
+    batch="sequential",
+)
 def _jacobians(*leaves, call):
     return call.jacobians(list(leaves))
 
@@ -328,9 +345,11 @@ _over.defvjp(_forward, _backward)
 def _enough(log, least):
     effective = 1 / np.sum(_normalized(log) ** 2)
     if not effective >= least * len(log):
-        raise PoorOverlapError(f"Ensemble: the effective number of frames must be at least {least:g} of all "
-                               f"{len(log)}, got {effective:.1f} "
-                               "(add frames that are sampled at parameters nearer to these)")
+        raise PoorOverlapError(
+            f"Ensemble: the effective number of frames must be at least {least:g} of all "
+            f"{len(log)}, got {effective:.1f} "
+            "(add frames that are sampled at parameters nearer to these)"
+        )
     return np.asarray(log)
 
 

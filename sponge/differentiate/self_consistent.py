@@ -19,8 +19,9 @@ __all__ = ["SelfConsistentEnergy", "self_consistent"]
 _MOST, _MEMORY = 200, 6  # iterations, and those that the next one is made of
 
 
-def self_consistent(system: SystemLike, names: Iterable[str] | None = None, *,
-                    tolerance: float = 1e-8) -> SelfConsistentEnergy:
+def self_consistent(
+    system: SystemLike, names: Iterable[str] | None = None, *, tolerance: float = 1e-8
+) -> SelfConsistentEnergy:
     """The potential energy of `system` as a function of its atoms alone: each Drude particle stands where no force acts
     on it.
 
@@ -77,17 +78,21 @@ class SelfConsistentEnergy:
         names = None if names is None else list(names)
         self.energy = EnergyFunction(system, names)
         self.tolerance = tolerance
-        springs: list[Any] = [p for p in system.potentials
-                              if p.of_drude_particles and (names is None or p.name in names)]
+        springs: list[Any] = [
+            p for p in system.potentials if p.of_drude_particles and (names is None or p.name in names)
+        ]
         if not springs or sum(len(p.atoms) for p in springs) < len(system.drude_pairs):
-            raise ValueError("self_consistent: all Drude particles must have their springs among the potentials, got "
-                             f"{sum(len(p.atoms) for p in springs)} of {len(system.drude_pairs)}")
+            raise ValueError(
+                "self_consistent: all Drude particles must have their springs among the potentials, got "
+                f"{sum(len(p.atoms) for p in springs)} of {len(system.drude_pairs)}"
+            )
         self._drude, self._atom = np.concatenate([p.atoms for p in springs]).T
         self._places = np.arange(system.n)
         self._places[self._drude] = system.n + np.arange(len(self._drude))
         # a scale of the steps, no derivative goes through it
-        self._stiffness = np.concatenate([COULOMB * p.params["charge"] ** 2 / p.params["polarizability"]
-                                          for p in springs])[:, None]
+        self._stiffness = np.concatenate(
+            [COULOMB * p.params["charge"] ** 2 / p.params["polarizability"] for p in springs]
+        )[:, None]
         self._describe = system.topology.describe
         self._displacements = core.root(self._residual, self._solve, mode="python", linear_solve=self._linear_solve)
 

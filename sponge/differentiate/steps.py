@@ -96,9 +96,11 @@ noise = core.custom_op(out=lambda step, key, like: core.spec(like.shape), batch=
 @core.custom_op(out=lambda good, *leaves, steps: tuple(leaves), mode="python", batch="sequential")
 def _finite(good, *leaves, steps):
     if good < steps or not all(np.isfinite(x).all() for x in leaves):
-        raise BrokenSimulationError(f"trajectory: positions must stay finite, but are not after step "
-                                    f"{min(int(good) + 1, steps)} "
-                                    "(a shorter time step, or starting positions that are less strained)")
+        raise BrokenSimulationError(
+            f"trajectory: positions must stay finite, but are not after step "
+            f"{min(int(good) + 1, steps)} "
+            "(a shorter time step, or starting positions that are less strained)"
+        )
     return tuple(np.asarray(x) for x in leaves)
 
 

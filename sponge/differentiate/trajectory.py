@@ -124,8 +124,9 @@ def _checkpointed(energy, scheme, observe):
         x, v = positions + 0.0, velocities + 0.0
         if scheme.verlet:
             v = v - 0.5 * scheme.kick * force(params, x, box)
-        (x, v, good), observed = core.scan(record, (x, v, np.int64(0)), scheme.every * np.arange(scheme.records),
-                                           checkpoint=True)
+        (x, v, good), observed = core.scan(
+            record, (x, v, np.int64(0)), scheme.every * np.arange(scheme.records), checkpoint=True
+        )
         if scheme.verlet:
             v = v + 0.5 * scheme.kick * force(params, x, box)
         return finite(good, scheme.steps, Path(x, v, observed))

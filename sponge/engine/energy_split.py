@@ -19,8 +19,17 @@ from .program import Phase
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["EnergySplit", "EngineView", "REST", "SOLUTE", "TermSplit", "WITH_SOLVENT", "check_oscillators",
-           "enhanced_terms", "solute_mask"]
+__all__ = [
+    "EnergySplit",
+    "EngineView",
+    "REST",
+    "SOLUTE",
+    "TermSplit",
+    "WITH_SOLVENT",
+    "check_oscillators",
+    "enhanced_terms",
+    "solute_mask",
+]
 
 REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
@@ -55,8 +64,9 @@ def check_oscillators(system: SystemLike, solute: np.ndarray, where: str) -> Non
     pairs = system.drude_pairs
     if np.any(cut := solute[pairs[:, 0]] != solute[pairs[:, 1]]):
         drude, atom = (system.topology.describe(int(i)) for i in pairs[np.argmax(cut)])
-        raise ValueError(f"{where}: must have both an atom and its Drude particle or neither, got one of {atom} and "
-                         f"{drude}")
+        raise ValueError(
+            f"{where}: must have both an atom and its Drude particle or neither, got one of {atom} and {drude}"
+        )
 
 
 def enhanced_terms(system: SystemLike, terms: Sequence[str] | None, where: str = "terms") -> tuple[str, ...]:
@@ -96,8 +106,10 @@ class EnergySplit:
     ):
         self.engine, self.solute = engine, np.asarray(solute, bool)
         if self.solute.shape != (engine.n,) or not self.solute.any():
-            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms with at least one True, got "
-                             f"{self.solute.sum()} of {self.solute.shape}")
+            raise ValueError(
+                f"energy split: solute must be a mask of {engine.n} atoms with at least one True, got "
+                f"{self.solute.sum()} of {self.solute.shape}"
+            )
         self.whole, self.everything = bool(self.solute.all()), terms == "all"
         if self.everything and not self.whole:
             raise ValueError("energy split: to split everything, the solute must be all atoms")
@@ -121,8 +133,10 @@ class EnergySplit:
             if potential.pair_scope == "listed":
                 return potential.plan(self.engine)
             if not self.whole:
-                raise ValueError(f"energy split: {potential.name} computes all pairs without cut-off, which can be "
-                                 "split only with all atoms in the solute (give it a cut-off)")
+                raise ValueError(
+                    f"energy split: {potential.name} computes all pairs without cut-off, which can be "
+                    "split only with all atoms in the solute (give it a cut-off)"
+                )
             return self._as(SOLUTE, potential)
         if not self.everything and potential.name not in self.terms:
             return potential.plan(self.engine)
@@ -159,10 +173,14 @@ class EnergySplit:
     # -- phases --------------------------------------------------------------------------------------------------------
     def gather(self, plans: Iterable[Plan]) -> Phase:
         """Sets `energies`."""
-        tasks = [Task(add_energies, int(k == WITH_SOLVENT), rows, self.energies) for plan in plans for k,
-                 rows in plan.enhanced]
-        return Phase([Task(clear, self.energies, self.flags, self.engine.flags), *tasks], "sequence",
-                     name="energy split")
+        tasks = [
+            Task(add_energies, int(k == WITH_SOLVENT), rows, self.energies)
+            for plan in plans
+            for k, rows in plan.enhanced
+        ]
+        return Phase(
+            [Task(clear, self.energies, self.flags, self.engine.flags), *tasks], "sequence", name="energy split"
+        )
 
     def sums(self, plans: Iterable[Plan]) -> list[Task]:
         """Tasks that add up forces with their factors, most enhanced first: with factors of 1 that is the plain sum."""
@@ -216,11 +234,13 @@ class JoinedPlan(Plan):
     def __init__(self, parts: list[tuple[Plan, int]]):
         plans = [plan for plan, _ in parts]
         deepest = max(len(plan.stages) for plan in plans)
-        super().__init__(stages=[[t for plan in plans if k < len(plan.stages) for t in plan.stages[k]]
-                                 for k in range(deepest)],
-                         reduce=[t for plan in plans for t in plan.reduce], rows=plans[0].rows,
-                         classes=[k for plan, k in parts for _ in plan.reduce],
-                         enhanced=[(k, plan.rows) for plan, k in parts if k])
+        super().__init__(
+            stages=[[t for plan in plans if k < len(plan.stages) for t in plan.stages[k]] for k in range(deepest)],
+            reduce=[t for plan in plans for t in plan.reduce],
+            rows=plans[0].rows,
+            classes=[k for plan, k in parts for _ in plan.reduce],
+            enhanced=[(k, plan.rows) for plan, k in parts if k],
+        )
         self._all_rows = [plan.rows for plan in plans]
 
     def totals(self) -> np.ndarray:

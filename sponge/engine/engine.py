@@ -73,10 +73,16 @@ class Engine:
     >>> energies = engine.compute(system.positions)
     """
 
-    def __init__(self, system: SystemLike, precision: Literal["mixed", "double"] = "mixed", *,
-                 groups: np.ndarray | None = None,
-                 names: Iterable[str] | None = None, sampling: Sequence[SamplingLike] = (),
-                 share: Engine | None = None):
+    def __init__(
+        self,
+        system: SystemLike,
+        precision: Literal["mixed", "double"] = "mixed",
+        *,
+        groups: np.ndarray | None = None,
+        names: Iterable[str] | None = None,
+        sampling: Sequence[SamplingLike] = (),
+        share: Engine | None = None,
+    ):
         check.choice(precision, ("mixed", "double"), "engine: precision")
         system.check()
         self.system, self.precision, self.n = system, precision, system.n
@@ -146,8 +152,9 @@ class Engine:
 
     def _make_plans(self):
         self.jit_tasks.clear()
-        self.plans: dict[str,
-                         Plan] = {p.name: self.split.plan(p) if self.split else p.plan(self) for p in self.potentials}
+        self.plans: dict[str, Plan] = {
+            p.name: self.split.plan(p) if self.split else p.plan(self) for p in self.potentials
+        }
         self.plans |= {method.name: method.plan(self) for method in self.sampling}
         self.flags[REBUILD] = 1
 
@@ -170,8 +177,9 @@ class Engine:
         all. A name such as "nonbonded/direct" stands for a part of a potential.
         """
         if names is not None and self.split is not None:
-            raise ValueError("engine: with a sampling method that splits the energy, forces must be computed all at "
-                             "once (not RESPA)")
+            raise ValueError(
+                "engine: with a sampling method that splits the energy, forces must be computed all at once (not RESPA)"
+            )
         chosen = self.plans if names is None else {name: self._part(*name.split("/")) for name in names}
         plans = list(chosen.values())
         place: list[Task] = []
@@ -309,8 +317,10 @@ class Runner:
             handler = self.engine.handlers.get(code)
             if handler is None:
                 program.restart()
-                raise RuntimeError(f"step {flags[STEP]}, phase {program.phases[at].name}: status {code} "
-                                   f"({flags[STATUS_INFO]}), which nothing handles")
+                raise RuntimeError(
+                    f"step {flags[STEP]}, phase {program.phases[at].name}: status {code} "
+                    f"({flags[STATUS_INFO]}), which nothing handles"
+                )
             try:
                 grown = handler(self.engine)
             except Exception:
@@ -337,5 +347,6 @@ def _atom_starts(system: SystemLike) -> np.ndarray:
     np.add.at(crossing, last + 1, -1)
     allowed = np.flatnonzero(np.cumsum(crossing) == 0)
     wanted = np.linspace(0, n, chunks + 1)
-    return np.unique(np.r_[0, allowed[np.minimum(np.searchsorted(allowed, wanted), len(allowed) - 1)],
-                           n]).astype(np.int64)
+    return np.unique(np.r_[0, allowed[np.minimum(np.searchsorted(allowed, wanted), len(allowed) - 1)], n]).astype(
+        np.int64
+    )

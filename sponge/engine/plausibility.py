@@ -101,29 +101,44 @@ def check_units(system: SystemLike, positions: np.ndarray, box: np.ndarray | Non
         if _TENFOLD[0] < least and most < _TENFOLD[1]:
             k = int(np.argmin(np.abs(apart / lengths - ratio)))
             i, j = (system.topology.describe(a) for a in pairs[k])
-            warnings.warn(UnitsWarning(f"{where}: positions look like angstrom: bonds are {ratio:.3g} times as long as "
-                                       f"their references, {i} and {j} are {apart[k]:.3g} nm apart instead of "
-                                       f"{lengths[k]:.3g} nm (lengths are in nm)"),
-                          stacklevel=4)
+            warnings.warn(
+                UnitsWarning(
+                    f"{where}: positions look like angstrom: bonds are {ratio:.3g} times as long as "
+                    f"their references, {i} and {j} are {apart[k]:.3g} nm apart instead of "
+                    f"{lengths[k]:.3g} nm (lengths are in nm)"
+                ),
+                stacklevel=4,
+            )
             return
     if box is not None and len(positions) > 1:
         wide = np.ptp(positions @ np.linalg.inv(box), axis=0)
         density = float(system.masses.sum() / boxes.volume(box) * units.DENSITY)
         if np.all((wide > 0.07) & (wide < 0.13)) and _DENSITIES[0] < 1000 * density < _DENSITIES[1]:
-            warnings.warn(UnitsWarning(f"{where}: the box looks like angstrom: it is {1 / wide.max():.3g} times as "
-                                       f"wide as what is in it, "
-                                       f"and the density is {density:.2g} g/cm^3 (lengths are in nm)"), stacklevel=4)
+            warnings.warn(
+                UnitsWarning(
+                    f"{where}: the box looks like angstrom: it is {1 / wide.max():.3g} times as "
+                    f"wide as what is in it, "
+                    f"and the density is {density:.2g} g/cm^3 (lengths are in nm)"
+                ),
+                stacklevel=4,
+            )
 
 
 def check_settings(system: SystemLike, integrator: Any, barostat: Any) -> None:
     """Warn of a time step that looks like fs, and of a pressure that looks like Pa. Particles of models may be slow."""
     step = integrator.timestep
     if step > _LONGEST_STEP and np.any(system.topology.elements > 0):
-        warnings.warn(UnitsWarning(f"Simulation: the time step looks like fs: {step:g} ps are {1000 * step:g} fs "
-                                   "(time steps are in ps)"), stacklevel=3)
+        warnings.warn(
+            UnitsWarning(
+                f"Simulation: the time step looks like fs: {step:g} ps are {1000 * step:g} fs (time steps are in ps)"
+            ),
+            stacklevel=3,
+        )
     if barostat is not None and np.max(np.abs(barostat.pressure)) > _HIGHEST_PRESSURE:
-        warnings.warn(UnitsWarning(f"Simulation: the pressure looks like Pa, got {barostat.pressure} bar (pressures "
-                                   "are in bar)"), stacklevel=3)
+        warnings.warn(
+            UnitsWarning(f"Simulation: the pressure looks like Pa, got {barostat.pressure} bar (pressures are in bar)"),
+            stacklevel=3,
+        )
 
 
 def _references(system):

@@ -36,8 +36,10 @@ class Phase:
 
     def __post_init__(self):
         if self.mode == "sequence" and len({t.chunks for t in self.tasks}) > 1:
-            raise ValueError(f"phase {self.name}: tasks in sequence must have the same number of chunks, got "
-                             f"{[(t.kernel.__name__, t.chunks) for t in self.tasks]}")
+            raise ValueError(
+                f"phase {self.name}: tasks in sequence must have the same number of chunks, got "
+                f"{[(t.kernel.__name__, t.chunks) for t in self.tasks]}"
+            )
         check.integer(self.every, f"phase {self.name}: every", 1)
 
 
@@ -79,13 +81,22 @@ class Program:
         self._tasks = []  # of each phase: entry, context, chunk at which it begins
         for record, phase in zip(self._records, self.phases):
             starts = np.cumsum([0, *[t.chunks for t in phase.tasks]])
-            table = np.array([(t.entry, t.context.ctypes.data, s) for t, s in zip(phase.tasks, starts)],
-                             np.int64).reshape(-1, 3)
+            table = np.array(
+                [(t.entry, t.context.ctypes.data, s) for t, s in zip(phase.tasks, starts)], np.int64
+            ).reshape(-1, 3)
             self._tasks.append(table)
             sequence = phase.mode == "sequence"
             chunks = (phase.tasks[0].chunks if phase.tasks else 0) if sequence else starts[-1]
-            record[:] = [sequence, table.ctypes.data, len(table), chunks, phase.every,
-                         -1 if phase.flag is None else phase.flag, phase.call is not None, 0]
+            record[:] = [
+                sequence,
+                table.ctypes.data,
+                len(table),
+                chunks,
+                phase.every,
+                -1 if phase.flag is None else phase.flag,
+                phase.call is not None,
+                0,
+            ]
         self._addresses = self._records.ctypes.data, self.flags.ctypes.data  # which take a microsecond each to find
         self._next = 0  # the phase to resume with, after an interruption
 
@@ -143,10 +154,14 @@ class Program:
 
 @cache
 def _loop():
-    loaded = native.load(_LOOP.replace("$STEP", str(STEP)).replace("$STATUS", str(STATUS)),
-                         {"tsk_parallel_for": threads.address()}, opt=2)
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64,
-                                 ctypes.c_int64)
+    loaded = native.load(
+        _LOOP.replace("$STEP", str(STEP)).replace("$STATUS", str(STATUS)),
+        {"tsk_parallel_for": threads.address()},
+        opt=2,
+    )
+    prototype = ctypes.CFUNCTYPE(
+        ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    )
     return prototype(loaded.address("tsk_md_loop"))
 
 

@@ -84,13 +84,26 @@ def to_mdanalysis(system: SystemLike, positions: Any = None) -> Any:
     mda = optional.need("MDAnalysis", "to_mdanalysis", "md")
     t = system.topology
     positions = _positions(system, positions, "to_mdanalysis")
-    universe = mda.Universe.empty(system.n, len(t.residue_names), len(t.chain_ids), atom_resindex=t.residue_index,
-                                  residue_segindex=t.chain_index, trajectory=True)
+    universe = mda.Universe.empty(
+        system.n,
+        len(t.residue_names),
+        len(t.chain_ids),
+        atom_resindex=t.residue_index,
+        residue_segindex=t.chain_index,
+        trajectory=True,
+    )
     symbols = [SYMBOLS[z] if z else "" for z in t.elements]
     numbers = [int("".join(c for c in str(r) if c in "-0123456789") or k) for k, r in enumerate(t.residue_ids, 1)]
-    for name, values in (("names", list(t.names)), ("types", symbols), ("elements", symbols), ("masses", system.masses),
-                         ("resnames", list(t.residue_names)), ("resids", numbers), ("segids", list(t.chain_ids)),
-                         ("bonds", [tuple(b) for b in t.bonds.tolist()])):
+    for name, values in (
+        ("names", list(t.names)),
+        ("types", symbols),
+        ("elements", symbols),
+        ("masses", system.masses),
+        ("resnames", list(t.residue_names)),
+        ("resids", numbers),
+        ("segids", list(t.chain_ids)),
+        ("bonds", [tuple(b) for b in t.bonds.tolist()]),
+    ):
         universe.add_TopologyAttr(name, values)
     cell = None
     if system.box is not None:

@@ -41,8 +41,8 @@ _WRAPPED = "d - 6.283185307179586*floor(d/6.283185307179586 + 0.5)"
 
 # Terms that OpenMM has a force of its own for: class of the force, method to add a term, order of the parameters
 _FORCES = {
-    harmonic_bond: ("HarmonicBondForce", "addBond",
-                    ("r0", "k")), urey_bradley: ("HarmonicBondForce", "addBond", ("r0", "k")),
+    harmonic_bond: ("HarmonicBondForce", "addBond", ("r0", "k")),
+    urey_bradley: ("HarmonicBondForce", "addBond", ("r0", "k")),
     harmonic_angle: ("HarmonicAngleForce", "addAngle", ("theta0", "k")),
     ryckaert_bellemans: ("RBTorsionForce", "addTorsion", ("c0", "c1", "c2", "c3", "c4", "c5")),
 }
@@ -157,8 +157,12 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
         return [_custom(mm, "External", "Particle", potential.expression, potential)]
     if isinstance(potential, DrudeAnisotropy):
         return _anisotropy(mm, potential)
-    for known, make in ((CMAP, _cmap), (GB, _gb), (PositionRestraint, _position_restraint),
-                        (InducedDipoles, _induced_dipoles)):
+    for known, make in (
+        (CMAP, _cmap),
+        (GB, _gb),
+        (PositionRestraint, _position_restraint),
+        (InducedDipoles, _induced_dipoles),
+    ):
         if isinstance(potential, known):
             return [make(mm, system, potential)]
     if isinstance(potential, Nonbonded):
@@ -187,8 +191,11 @@ def _anisotropy(mm: Any, potential: DrudeAnisotropy) -> list[Any]:
     forces = []
     for same, columns, expression in (
         (atom == one, (drude, one, other), "distance(p1,p3)^2 - distance(p1,p2)^2 - distance(p2,p3)^2"),
-        (atom != one, (drude, one, other, atom),
-         "distance(p1,p3)^2 + distance(p2,p4)^2 - distance(p1,p2)^2 - distance(p3,p4)^2"),
+        (
+            atom != one,
+            (drude, one, other, atom),
+            "distance(p1,p3)^2 + distance(p2,p4)^2 - distance(p1,p2)^2 - distance(p3,p4)^2",
+        ),
     ):
         force = mm.CustomCompoundBondForce(len(columns), f"0.125*k*(({expression})/distance(p2,p3))^2")
         force.addPerBondParameter("k")
@@ -266,7 +273,11 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
     cut = force.CutoffPeriodic if periodic else force.CutoffNonPeriodic
     force.setNonbondedMethod(
         {
-            "none": force.NoCutoff, "cutoff": cut, "reaction_field": cut, "ewald": force.Ewald, "pme": force.PME,
+            "none": force.NoCutoff,
+            "cutoff": cut,
+            "reaction_field": cut,
+            "ewald": force.Ewald,
+            "pme": force.PME,
             "ljpme": force.LJPME,
         }[method]
     )

@@ -81,18 +81,28 @@ class Fit:
         return ax
 
     def __str__(self):
-        lines = [f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss "
-                 f"{self.history[-1].loss:.4g}"]
+        lines = [
+            f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss "
+            f"{self.history[-1].loss:.4g}"
+        ]
         for name, value in self.parameters.items():
             pairs = zip(np.ravel(value), np.ravel(self.errors[name]), strict=True)
             lines.append(f"  {name}: " + ", ".join(f"{v:.6g} ± {e:.1g}" for v, e in pairs))
         return "\n".join(lines)
 
 
-def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
-        by: Reweighting | Trajectories | None = None,
-        rounds: int = 10, tolerance: float = 1e-3, checkpoint: str | os.PathLike | None = None, report: Reports = None,
-        progress: bool | None = None) -> Fit:
+def fit(
+    system: System,
+    targets: Sequence[Target | EnergiesForces],
+    parameters: Any,
+    *,
+    by: Reweighting | Trajectories | None = None,
+    rounds: int = 10,
+    tolerance: float = 1e-3,
+    checkpoint: str | os.PathLike | None = None,
+    report: Reports = None,
+    progress: bool | None = None,
+) -> Fit:
     """Fit parameters of potentials to targets.
 
     With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
@@ -187,8 +197,10 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
             converged = bool(not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)))
             work(_record(number + 1, history[-1]), f"loss {history[-1].loss:.4g}")
             work.sync()
-            saved.write({"rounds": [{"u": u, "loss": x, "effective": float(e)} for u, x, e in rows],
-                         "converged": converged}, {"errors": errors, **way.state()})
+            saved.write(
+                {"rounds": [{"u": u, "loss": x, "effective": float(e)} for u, x, e in rows], "converged": converged},
+                {"errors": errors, **way.state()},
+            )
             if converged or work.stopped:
                 break
     return _result(problem, u, errors, way.reached(u), history, converged, work.stopped)
@@ -244,6 +256,5 @@ class _Stop(Exception):
 
 def _result(problem, u, errors, reached, history, converged, stopped):
     p = problem.parameters
-    plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k,
-                          v in tree.items()}
+    plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k, v in tree.items()}
     return Fit(problem.at(u), plain(p.values(u)), plain(p.errors(u, errors)), reached, history, converged, stopped)

@@ -79,14 +79,18 @@ class Problem:
         at = 0
         for t in self.sampled:
             if not np.any(np.abs(jacobian[at : at + t.value.size]) > _NOTHING):
-                raise ValueError(f"fit: target {t.name!r} must depend on the parameters, but its gradient is zero (a "
-                                 f"density needs a barostat)")
+                raise ValueError(
+                    f"fit: target {t.name!r} must depend on the parameters, but its gradient is zero (a "
+                    f"density needs a barostat)"
+                )
             at += t.value.size
         rest = np.concatenate([jacobian, *[g.jacobian for g in self.given if g.jacobian is not None]])
         if np.any(idle := ~np.any(np.abs(rest) > _NOTHING, axis=0)):
-            raise ValueError("fit: every parameter must have an effect on the targets, but number "
-                             f"{int(np.argmax(idle))} of {', '.join(self.parameters.start)} has none (one that the fit "
-                             "takes to zero may change its sign if it is \"free\", see fitting.Parameters)")
+            raise ValueError(
+                "fit: every parameter must have an effect on the targets, but number "
+                f"{int(np.argmax(idle))} of {', '.join(self.parameters.start)} has none (one that the fit "
+                'takes to zero may change its sign if it is "free", see fitting.Parameters)'
+            )
 
 
 def _with_params(f, parameters):
@@ -115,8 +119,9 @@ class Given:
 
         frame.kernels = energy.kernels
         self._frames = OverFrames(frame, None, target.positions, target.boxes)
-        reference = ([target.energies[:, None]] if want_e
-                     else []) + ([target.forces.reshape(len(target.positions), -1)] if want_f else [])
+        reference = ([target.energies[:, None]] if want_e else []) + (
+            [target.forces.reshape(len(target.positions), -1)] if want_f else []
+        )
         self._reference = np.concatenate(reference, axis=1)
         self._scales = np.full(self._reference.shape[1], target.force_error)
         if want_e:

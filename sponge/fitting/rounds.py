@@ -49,8 +49,12 @@ class Reweighted:
 
     def state(self):
         """Arrays from which `restore` continues: what the ensemble is made of."""
-        return {f"{k}/{name}": x for k, (u, samples) in enumerate(self._added)
-                for name, x in {"u": u, **samples._asdict()}.items() if x is not None}
+        return {
+            f"{k}/{name}": x
+            for k, (u, samples) in enumerate(self._added)
+            for name, x in {"u": u, **samples._asdict()}.items()
+            if x is not None
+        }
 
     def restore(self, arrays, _number):
         self.ensemble = Ensemble(self.energy, self.problem.temperature, least=0.0)
@@ -61,8 +65,9 @@ class Reweighted:
         return self.ensemble.effective_samples(u)
 
     def _finals(self, u):
-        means = [np.tensordot(self.ensemble.weights(u), self.ensemble.values(o, u),
-                              1) for o in self.problem.observables]
+        means = [
+            np.tensordot(self.ensemble.weights(u), self.ensemble.values(o, u), 1) for o in self.problem.observables
+        ]
         return self.problem.finals(means)
 
     def _residuals(self, u):
@@ -76,8 +81,10 @@ class Reweighted:
         parts = [g.both(u) for g in p.given]
         jacobian = jacobian / p.scales[:, None]
         p.check_slopes(jacobian)
-        return (np.concatenate([(values - p.values) / p.scales, *[r for r, _ in parts]]),
-                np.concatenate([jacobian, *[j for _, j in parts]]))
+        return (
+            np.concatenate([(values - p.values) / p.scales, *[r for r, _ in parts]]),
+            np.concatenate([jacobian, *[j for _, j in parts]]),
+        )
 
     def loss(self, u):
         return 0.5 * float(np.sum(self._residuals(u) ** 2))
@@ -138,8 +145,10 @@ class Differentiated:
     def __init__(self, problem: Problem, by: Trajectories):
         system = problem.system
         if len(system.constraints) or system.virtual_sites:
-            raise ValueError("fit: trajectories are differentiated without constraints and virtual sites, but the "
-                             "system has some (use Reweighting)")
+            raise ValueError(
+                "fit: trajectories are differentiated without constraints and virtual sites, but the "
+                "system has some (use Reweighting)"
+            )
         if not 0 <= by.relax < by.steps or by.relax % by.every:
             raise ValueError(
                 f"fit: relax must be a multiple of every and less than all steps, got {by.relax} of {by.steps}"
@@ -147,8 +156,15 @@ class Differentiated:
         check.integer(by.replicas, "fit: replicas", 2)
         self.problem, self.by = problem, by
         self.last: Any = None
-        run = trajectory(problem.energy(explicit=True), system.masses, by.integrator, by.steps,
-                         lambda u, x, box: [o.frame(u, x, box) for o in problem.observables], by.every, by.method)
+        run = trajectory(
+            problem.energy(explicit=True),
+            system.masses,
+            by.integrator,
+            by.steps,
+            lambda u, x, box: [o.frame(u, x, box) for o in problem.observables],
+            by.every,
+            by.method,
+        )
 
         def averages(u, x, v, box, seed):
             return [np.mean(values[by.relax // by.every :], axis=0) for values in run(u, x, v, box, seed).observed]
@@ -170,8 +186,9 @@ class Differentiated:
         by, system = self.by, self.problem.at(u)
         if self.last is not None:
             system.positions, system.velocities = self.last.positions[-1], self.last.velocities[-1]
-        self._begin(sample(system, by.integrator, by.replicas * by.equilibrate, by.equilibrate, seed=by.seed + number),
-                    number)
+        self._begin(
+            sample(system, by.integrator, by.replicas * by.equilibrate, by.equilibrate, seed=by.seed + number), number
+        )
 
     def _begin(self, samples, number):
         by, self.last = self.by, samples
@@ -224,8 +241,11 @@ class Differentiated:
             u, old, slope = u + step, slope, self._evaluate(u + step)[1]
             change, reach = slope - old, self._curvature @ step
             if change @ step > 1e-3 * (step @ reach):  # keeps the curvature positive along the step
-                self._curvature = (self._curvature + np.outer(change, change) / (change @ step)
-                                   - np.outer(reach, reach) / (step @ reach))
+                self._curvature = (
+                    self._curvature
+                    + np.outer(change, change) / (change @ step)
+                    - np.outer(reach, reach) / (step @ reach)
+                )
             if before - self.loss(u) < 1e-3 * before or np.max(np.abs(step)) < 2e-4:
                 break
         return u
@@ -235,8 +255,9 @@ class Differentiated:
         if len(u) > _FEW:
             return None
         h, p = 1e-3, self.problem
-        columns = [(self._evaluate(u + h * e)[2] - self._evaluate(u - h * e)[2]) / (2 * h) / p.scales
-                   for e in np.eye(len(u))]
+        columns = [
+            (self._evaluate(u + h * e)[2] - self._evaluate(u - h * e)[2]) / (2 * h) / p.scales for e in np.eye(len(u))
+        ]
         return np.concatenate([np.stack(columns, axis=1), *[g.both(u)[1] for g in p.given]])
 
     def errors(self, u):

@@ -104,8 +104,9 @@ class Samples(NamedTuple):
     boxes: np.ndarray | None
 
 
-def sample(system: Any, integrator: Any, steps: int, every: int, equilibrate: int = 0, barostat: Any = None,
-           seed: int = 0) -> Samples:
+def sample(
+    system: Any, integrator: Any, steps: int, every: int, equilibrate: int = 0, barostat: Any = None, seed: int = 0
+) -> Samples:
     """Run `system` from its positions, and keep a frame every `every` steps.
 
     Parameters

@@ -28,11 +28,19 @@ class Saved:
     def __init__(self, path: str | os.PathLike | None, problem: Problem, **options: Any):
         self.path, self.value = path, None  # value: the description that the file holds; None without a file
         self.arrays: dict[str, np.ndarray] = {}
-        self._identity = json.loads(json.dumps({
-            "parameters": {name: np.ravel(x).tolist() for name, x in problem.parameters.start.items()},
-            "targets": [*((t.name, float(np.sum(t.value))) for t in problem.sampled),
-                        *(("configurations", g.total) for g in problem.given)],
-            "positions": float(np.sum(problem.system.positions)), **options}))
+        self._identity = json.loads(
+            json.dumps(
+                {
+                    "parameters": {name: np.ravel(x).tolist() for name, x in problem.parameters.start.items()},
+                    "targets": [
+                        *((t.name, float(np.sum(t.value))) for t in problem.sampled),
+                        *(("configurations", g.total) for g in problem.given),
+                    ],
+                    "positions": float(np.sum(problem.system.positions)),
+                    **options,
+                }
+            )
+        )
         if path is not None and os.path.exists(path):
             found, self.arrays = archive.read(path, _KIND, (_VERSION,), CheckpointError)
             where = f"checkpoint {os.fspath(path)!r}"
@@ -40,11 +48,16 @@ class Saved:
                 there, self.value = dict(found["identity"]), dict(found["value"])
             except (KeyError, TypeError, ValueError) as error:
                 raise CheckpointError(f"{where}: does not hold a fit: {type(error).__name__} {error}") from error
-            differ = [f"{name} ({there.get(name)!r:.60} in the file, {x!r:.60} here)"
-                      for name, x in self._identity.items() if there.get(name) != x]
+            differ = [
+                f"{name} ({there.get(name)!r:.60} in the file, {x!r:.60} here)"
+                for name, x in self._identity.items()
+                if there.get(name) != x
+            ]
             if differ:
-                raise CheckpointError(f"{where}: must belong to this fit, but these differ: {', '.join(differ)} "
-                                      f"(choose another path, or delete the file)")
+                raise CheckpointError(
+                    f"{where}: must belong to this fit, but these differ: {', '.join(differ)} "
+                    f"(choose another path, or delete the file)"
+                )
 
     def write(self, value: dict[str, Any], arrays: dict[str, np.ndarray] | None = None) -> None:
         """Write the file, if there is one."""

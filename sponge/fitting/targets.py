@@ -13,8 +13,18 @@ from triskele.core.extend import check, short_repr
 from ..differentiate import observables
 from ..differentiate.observables import Observable
 
-__all__ = ["EnergiesForces", "Target", "density", "dielectric", "dipole", "energies_forces", "energy", "observable",
-           "pressure", "rdf"]
+__all__ = [
+    "EnergiesForces",
+    "Target",
+    "density",
+    "dielectric",
+    "dipole",
+    "energies_forces",
+    "energy",
+    "observable",
+    "pressure",
+    "rdf",
+]
 
 
 @short_repr
@@ -79,8 +89,16 @@ def observable(f: Any, value: Any, error: Any = None, name: str | None = None) -
     return _target(name or f.name, value, error, lambda system, temperature, energy: f)
 
 
-def rdf(r: Any, g: Any, first: Any = None, second: Any = None, *, width: float | None = None, molecules: Any = None,
-        error: Any = 0.05) -> Target:
+def rdf(
+    r: Any,
+    g: Any,
+    first: Any = None,
+    second: Any = None,
+    *,
+    width: float | None = None,
+    molecules: Any = None,
+    error: Any = 0.05,
+) -> Target:
     """A radial distribution function; see `observables.rdf` for its arguments.
 
     Parameters
@@ -120,8 +138,9 @@ def pressure(value: float, error: float = 50.0) -> Target:
     >>> target.name, float(target.value)
     ('pressure', 1.0)
     """
-    return _target("pressure", value, error, lambda system, temperature,
-                   energy: observables.pressure(system, temperature, energy))
+    return _target(
+        "pressure", value, error, lambda system, temperature, energy: observables.pressure(system, temperature, energy)
+    )
 
 
 def density(value: float, error: float = 0.005) -> Target:
@@ -173,8 +192,9 @@ def dielectric(value: float, error: float = 2.0) -> Target:
     >>> target.name, float(target.value)
     ('dielectric', 78.4)
     """
-    return _target("dielectric", value, error, lambda system, temperature,
-                   energy: observables.dielectric(system, temperature))
+    return _target(
+        "dielectric", value, error, lambda system, temperature, energy: observables.dielectric(system, temperature)
+    )
 
 
 def energy(value: float, error: float) -> Target:
@@ -229,9 +249,16 @@ class EnergiesForces:
     name: str = "energies and forces"
 
 
-def energies_forces(positions: Any, energies: Any = None, forces: Any = None, boxes: Any = None, *,
-                    energy_error: float = 1.0,
-                    force_error: float = 10.0, offset: bool = True) -> EnergiesForces:
+def energies_forces(
+    positions: Any,
+    energies: Any = None,
+    forces: Any = None,
+    boxes: Any = None,
+    *,
+    energy_error: float = 1.0,
+    force_error: float = 10.0,
+    offset: bool = True,
+) -> EnergiesForces:
     """Energies and forces of configurations, as from quantum chemistry; nothing is sampled.
 
     Parameters
@@ -270,5 +297,6 @@ def energies_forces(positions: Any, energies: Any = None, forces: Any = None, bo
     for name, error in (("energy_error", energy_error), ("force_error", force_error)):
         check.positive(error, f"{where}: {name}")
     boxes = None if boxes is None else np.array(np.broadcast_to(np.asarray(boxes, np.float64), (len(positions), 3, 3)))
-    return EnergiesForces(positions, boxes, found["energies"], found["forces"], float(energy_error), float(force_error),
-                          bool(offset))
+    return EnergiesForces(
+        positions, boxes, found["energies"], found["forces"], float(energy_error), float(force_error), bool(offset)
+    )

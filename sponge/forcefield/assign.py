@@ -85,8 +85,9 @@ def _same(a, b, field):
     alike = parts and parts[0] == parts[1]
 
     def same(one, other):
-        return one == other or (alike and not field.typed & {one, other}
-                                and replace(field.types[one], name=other) == field.types[other])
+        return one == other or (
+            alike and not field.typed & {one, other} and replace(field.types[one], name=other) == field.types[other]
+        )
 
     return (
         all(same(ta.types[i], tb.types[j]) and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))
@@ -120,8 +121,13 @@ def residue_graphs(topology) -> list[tuple[np.ndarray, Graph]]:
         atoms = starts[rows][:, None] + np.arange(sizes[rows[0]])
         pairs = bond_starts[rows][:, None] + np.arange(bond_starts[rows[0] + 1] - bond_starts[rows[0]])
         key = np.concatenate(
-            [kind[rows][:, None], name[atoms], topology.elements[atoms], external[atoms],
-             local[pairs].reshape(len(rows), -1)],
+            [
+                kind[rows][:, None],
+                name[atoms],
+                topology.elements[atoms],
+                external[atoms],
+                local[pairs].reshape(len(rows), -1),
+            ],
             axis=1,
         )
         _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)

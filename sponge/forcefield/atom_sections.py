@@ -29,8 +29,9 @@ _KINDS = {"SingleParticle": "0", "ParticlePair": "1", "ParticlePairNoExclusions"
 _MODES = {"SinglePermutation": "0", "UniqueCentralParticle": "1"}
 
 
-def add_atom_sections(system: Any, field: ForceField, assignment: Assignment, graph: np.ndarray,
-                      cutoff: float | None) -> None:
+def add_atom_sections(
+    system: Any, field: ForceField, assignment: Assignment, graph: np.ndarray, cutoff: float | None
+) -> None:
     """Add the forces of all such sections to a system, with `cutoff` in nm, or None for all pairs.
 
     Exclusions are counted by the bonds `graph` (m, 2), which are those of the topology and of virtual sites.
@@ -62,8 +63,11 @@ def _force(section: ET.Element, system: Any, cutoff: float | None) -> ET.Element
     force = ET.Element("Force", type=section.tag, method=method, cutoff=repr(cutoff or 1.0))
     if "energy" in section.attrib:
         force.set("energy", section.attrib["energy"])
-    _append(force, "GlobalParameters", ({"name": e.attrib["name"], "default": e.attrib["defaultValue"]}
-                                        for e in section.iterfind("GlobalParameter")))
+    _append(
+        force,
+        "GlobalParameters",
+        ({"name": e.attrib["name"], "default": e.attrib["defaultValue"]} for e in section.iterfind("GlobalParameter")),
+    )
     for per in ("Particle", "Donor", "Acceptor"):
         names = [{"name": e.attrib["name"]} for e in section.iterfind(f"Per{per}Parameter")]
         if names:
@@ -108,48 +112,81 @@ def _pairs(force: ET.Element, section: AtomSection, graph: np.ndarray, n: int) -
 
 def _born(force: ET.Element, section: AtomSection) -> None:
     for tag in ("ComputedValue", "EnergyTerm"):
-        _append(force, f"{tag}s", (
-            {"expression": e.text or "", "type": _KINDS[e.attrib["type"]]} | {k: v for k, v in e.attrib.items()
-                                                                           if k == "name"}
-            for e in section.element.iterfind(tag)))
+        _append(
+            force,
+            f"{tag}s",
+            (
+                {"expression": e.text or "", "type": _KINDS[e.attrib["type"]]}
+                | {k: v for k, v in e.attrib.items() if k == "name"}
+                for e in section.element.iterfind(tag)
+            ),
+        )
 
 
 def _sets(force: ET.Element, section: AtomSection, graph: np.ndarray, n: int) -> None:
-    mode = check.choice(section.element.attrib["permutationMode"], _MODES,
-                        "permutationMode of <CustomManyParticleForce>", error=FileFormatError)
+    mode = check.choice(
+        section.element.attrib["permutationMode"],
+        _MODES,
+        "permutationMode of <CustomManyParticleForce>",
+        error=FileFormatError,
+    )
     force.set("particlesPerSet", section.element.attrib["particlesPerSet"])
     force.set("permutationMode", _MODES[mode])
     _append(force, "TypeFilters", (dict(e.attrib) for e in section.element.iterfind("TypeFilter")))
     _excluded(force, _within(graph, n, section))
 
 
-def _hydrogen_bonds(force: ET.Element, section: AtomSection, field: ForceField, assignment: Assignment,
-                    topology: Topology) -> None:
+def _hydrogen_bonds(
+    force: ET.Element, section: AtomSection, field: ForceField, assignment: Assignment, topology: Topology
+) -> None:
     element = section.element
     starts, near = neighbor_lists(topology.bonds, topology.n)
-    candidates = {1: np.arange(topology.n)[:, None], 2: topology.bonds.astype(np.int64),
-                  3: bonded_angles(starts, near)}
+    candidates = {1: np.arange(topology.n)[:, None], 2: topology.bonds.astype(np.int64), 3: bonded_angles(starts, near)}
     found = {}
     for tag in ("Donor", "Acceptor"):
-        size = check.choice(int(element.attrib[f"particlesPer{tag}"]), candidates,
-                            f"particlesPer{tag} of <CustomHbondForce>", error=FileFormatError)
+        size = check.choice(
+            int(element.attrib[f"particlesPer{tag}"]),
+            candidates,
+            f"particlesPer{tag} of <CustomHbondForce>",
+            error=FileFormatError,
+        )
         names = [e.attrib["name"] for e in element.iterfind(f"Per{tag}Parameter")]
-        entries = [(keys, [e.attrib[name] for name in names]) for e in element.iterfind(tag)
-                   if (keys := field.keys(e, size, numbered=True)) is not None]
-        found[tag] = [(atoms, values) for row in candidates[size].tolist() for keys, values in entries
-                      if (atoms := _fitting(row, keys, assignment))]
-        _append(force, f"{tag}s", (
-            {f"p{k + 1}": str(a) for k, a in enumerate([*atoms, -1, -1][:3])}
-            | {f"param{k + 1}": v for k, v in enumerate(values)} for atoms, values in found[tag]))
+        entries = [
+            (keys, [e.attrib[name] for name in names])
+            for e in element.iterfind(tag)
+            if (keys := field.keys(e, size, numbered=True)) is not None
+        ]
+        found[tag] = [
+            (atoms, values)
+            for row in candidates[size].tolist()
+            for keys, values in entries
+            if (atoms := _fitting(row, keys, assignment))
+        ]
+        _append(
+            force,
+            f"{tag}s",
+            (
+                {f"p{k + 1}": str(a) for k, a in enumerate([*atoms, -1, -1][:3])}
+                | {f"param{k + 1}": v for k, v in enumerate(values)}
+                for atoms, values in found[tag]
+            ),
+        )
     close = _within(topology.bonds, topology.n, section)
     near_of = {i: {i} for i in range(topology.n)}
     for i, j in close.tolist():
         near_of[i].add(j)
         near_of[j].add(i)
     reach = [set().union(*(near_of[a] for a in atoms)) for atoms, _ in found["Donor"]]
-    _append(force, "Exclusions", (
-        {"donor": str(d), "acceptor": str(a)} for d, atoms_near in enumerate(reach)
-        for a, (atoms, _) in enumerate(found["Acceptor"]) if atoms_near.intersection(atoms)))
+    _append(
+        force,
+        "Exclusions",
+        (
+            {"donor": str(d), "acceptor": str(a)}
+            for d, atoms_near in enumerate(reach)
+            for a, (atoms, _) in enumerate(found["Acceptor"])
+            if atoms_near.intersection(atoms)
+        ),
+    )
 
 
 def _fitting(atoms: list[int], keys: tuple, assignment: Assignment) -> list[int] | None:

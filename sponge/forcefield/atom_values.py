@@ -83,6 +83,5 @@ def merge(forcefield, section, old, new, wanted):
                 )
             extra = [w for w in more if w in e.attrib]
             new.by_key.pop(key[0], None)  # the last entry for an atom's type or class is taken
-            new.by_key[key[0]] = {w: number(e, w) for w in (*wanted, *extra)
-                                  if w not in from_residue and w in e.attrib}
+            new.by_key[key[0]] = {w: number(e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
     return new

@@ -68,8 +68,9 @@ class Impropers:
             pattern = self.table.patterns[k]
             if best is not None and None in pattern:
                 continue
-            places = next((p for p in permutations(range(3))
-                           if all(pattern[q + 1] in bound[p[q]].keys for q in range(3))), None)
+            places = next(
+                (p for p in permutations(range(3)) if all(pattern[q + 1] in bound[p[q]].keys for q in range(3))), None
+            )
             if places is not None:
                 best = (k, places)
         return best

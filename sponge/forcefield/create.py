@@ -137,9 +137,12 @@ def create_system(
         box, method = None, method or "none"
         options = pair_options(method, options, "create_system")
     elif (crystal or "P1").replace(" ", "") != "P1" and box is not None and method is None:
-        warnings.warn(f"create_system: the box must be filled, got the cell of a crystal of space group {crystal} with "
-                      "one of its copies of the molecules: the rest is empty (solvate the structure, set its box to "
-                      "None, or give a method to keep the cell)", stacklevel=2)
+        warnings.warn(
+            f"create_system: the box must be filled, got the cell of a crystal of space group {crystal} with "
+            "one of its copies of the molecules: the rest is empty (solvate the structure, set its box to "
+            "None, or give a method to keep the cell)",
+            stacklevel=2,
+        )
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     for name in _GB_OPTIONS:
@@ -163,8 +166,9 @@ def create_system(
         exclusions=np.concatenate([one, two, three]),
     )
     if system.positions is not None:
-        system.positions = virtual_sites.place_all(sites, make_whole(
-            system.positions, np.concatenate([topology.bonds, oscillators.pairs]), system.box))
+        system.positions = virtual_sites.place_all(
+            sites, make_whole(system.positions, np.concatenate([topology.bonds, oscillators.pairs]), system.box)
+        )
     if hydrogen_mass is not None:
         system.repartition_hydrogen_mass(hydrogen_mass)
     _add_bonded(system, topology, field, assignment, bonds, angles)
@@ -190,8 +194,9 @@ def create_system(
         )
     if field.sections_of_atoms:
         if chosen != "none" and cutoff is None:
-            raise MissingParameterError("create_system: cutoff must be given for the force field's custom forces in a "
-                                        "box, got none")
+            raise MissingParameterError(
+                "create_system: cutoff must be given for the force field's custom forces in a box, got none"
+            )
         add_atom_sections(system, field, assignment, graph, None if chosen == "none" else cutoff)
     system.check()
     return system
@@ -220,8 +225,9 @@ def as_forcefield(given: Any) -> ForceField:
         raise ValueError(
             f"forcefield: must be names, paths or a ForceField, got None; shipped are {', '.join(shipped())}"
         )
-    return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence)
-                        else [given]))
+    return ForceField(
+        *([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence) else [given])
+    )
 
 
 def _each_bond_once(topology: Topology) -> Topology:
@@ -256,8 +262,9 @@ def _sites(assignment: Assignment):
         elif kind == "outOfPlane":
             sites.append(virtual_sites.OutOfPlane(index, parents, *w))
         else:
-            sites.append(virtual_sites.LocalCoordinates(index, parents, w[:n], w[n : 2 * n], w[2 * n : 3 * n],
-                                                        w[3 * n :]))
+            sites.append(
+                virtual_sites.LocalCoordinates(index, parents, w[:n], w[n : 2 * n], w[2 * n : 3 * n], w[3 * n :])
+            )
     return sites, np.concatenate(shared) if shared else np.empty((0, 2), np.int64)
 
 
@@ -269,8 +276,9 @@ def _exclusion_graph(bonds, shared):
     for site, atom in shared.tolist():
         children.setdefault(atom, []).append(site)
     touched = np.isin(bonds, shared[:, 1]).any(axis=1)
-    extra = [(s, t) for i,
-             j in bonds[touched].tolist() for s in [i, *children.get(i, ())] for t in [j, *children.get(j, ())]]
+    extra = [
+        (s, t) for i, j in bonds[touched].tolist() for s in [i, *children.get(i, ())] for t in [j, *children.get(j, ())]
+    ]
     return np.concatenate([bonds, np.array(extra, np.int64).reshape(-1, 2), shared])
 
 
@@ -280,8 +288,13 @@ def _bonds_and_angles(topology, masses, field, assignment, constraints, rigid_wa
     rigid = water_atoms(topology, masses) & rigid_water
     index = find_terms("bond", bonds, field.bonds, assignment, topology, "HarmonicBondForce" in field.sections)
     # constraints need lengths even where the force field has no such term
-    find_terms("bond", bonds[(index < 0) & (rigid[bonds].all(1) | (constraints is not None))], field.bonds, assignment,
-               topology)
+    find_terms(
+        "bond",
+        bonds[(index < 0) & (rigid[bonds].all(1) | (constraints is not None))],
+        field.bonds,
+        assignment,
+        topology,
+    )
     bonds, parameters = bonds[index >= 0], np.array(field.bonds.values or [(0.0, 0.0)])[index[index >= 0]]
     starts, near = neighbor_lists(topology.bonds, topology.n)
     angles = bonded_angles(starts, near)
@@ -343,11 +356,13 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
     for terms_of in field.custom:
         add_custom(system, terms_of, every[terms_of.kind], candidates, assignment, topology)
     if len(field.urey_bradleys):
-        add_urey_bradley(system, field.urey_bradleys, _bending(every["angle"], system.constraints), assignment,
-                         topology)
+        add_urey_bradley(
+            system, field.urey_bradleys, _bending(every["angle"], system.constraints), assignment, topology
+        )
     rows, improper = find_impropers(candidates, field.rb_impropers, assignment, topology)
-    values = [field.rb_propers.values[k]
-              for k in by_rb[by_rb >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
+    values = [field.rb_propers.values[k] for k in by_rb[by_rb >= 0]] + [
+        field.rb_impropers.values[k][1] for k in improper
+    ]
     if values:
         coefficients = {f"c{n}": c for n, c in enumerate(np.array(values).T)}
         system.add(ryckaert_bellemans(np.concatenate([propers[by_rb >= 0], rows]), **coefficients))
@@ -408,8 +423,10 @@ def _solvent(field, asked):
     """The implicit solvent that is asked for, or that of the force field."""
     own = field.implicit_solvent or ("obc2" if field.born is not None else None)
     if own and asked not in (None, own) or field.born is not None and (asked or field.implicit_solvent):
-        raise ValueError(f"create_system: there must be one implicit solvent, got the force field's {own!r} and "
-                         f"implicit_solvent={asked!r} (leave out one of them)")
+        raise ValueError(
+            f"create_system: there must be one implicit solvent, got the force field's {own!r} and "
+            f"implicit_solvent={asked!r} (leave out one of them)"
+        )
     return asked or own
 
 
@@ -424,7 +441,8 @@ def _add_gb(system, field, assignment, model, options):
     else:
         given = standard_parameters(system.topology, model)
         if field.implicit_solvent:  # whose script has another Coulomb constant: dielectric constants make up for it
-            options = {name: options.get(name, default) * COULOMB / _COULOMB_OF_SCRIPTS
-                       for name, default in (("solvent_dielectric", 78.5), ("solute_dielectric", 1.0))} | {
-                           name: value for name, value in options.items() if "dielectric" not in name}
+            options = {
+                name: options.get(name, default) * COULOMB / _COULOMB_OF_SCRIPTS
+                for name, default in (("solvent_dielectric", 78.5), ("solute_dielectric", 1.0))
+            } | {name: value for name, value in options.items() if "dielectric" not in name}
     add_solvent(system, model=model, **given, **options)

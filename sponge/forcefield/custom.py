@@ -13,8 +13,15 @@ from .tables import CustomTerms, TermTable
 
 __all__ = ["add_custom", "add_urey_bradley"]
 
-def add_custom(system: Any, terms: CustomTerms, atoms: np.ndarray, candidates: np.ndarray, assignment: Assignment,
-               topology: Topology) -> None:
+
+def add_custom(
+    system: Any,
+    terms: CustomTerms,
+    atoms: np.ndarray,
+    candidates: np.ndarray,
+    assignment: Assignment,
+    topology: Topology,
+) -> None:
     """Add the terms that the bonds, angles or torsions `atoms` [m, k] and the `candidates` for impropers have."""
     from ..potentials.expressions.expression import ExpressionTerm
 
@@ -28,8 +35,9 @@ def add_custom(system: Any, terms: CustomTerms, atoms: np.ndarray, candidates: n
         system.add(ExpressionTerm(terms.kind, terms.energy, np.concatenate(rows), columns | terms.constants))
 
 
-def add_urey_bradley(system: Any, table: TermTable, angles: np.ndarray, assignment: Assignment,
-                     topology: Topology) -> None:
+def add_urey_bradley(
+    system: Any, table: TermTable, angles: np.ndarray, assignment: Assignment, topology: Topology
+) -> None:
     """Add springs between the outer atoms of angles; the file has half of the force constant."""
     from ..potentials.bonded.urey_bradley import urey_bradley
 

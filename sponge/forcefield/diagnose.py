@@ -44,7 +44,8 @@ def explain(topology, missing: list[tuple[np.ndarray, Graph]], forcefield) -> st
 def _is_known(graph, forcefield):
     """Return True if the force field, or the table of standard residues, has the residue's name."""
     return any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or bool(
-        standard_residue(graph.name))
+        standard_residue(graph.name)
+    )
 
 
 def _is_part(graph, template):
@@ -82,8 +83,13 @@ def _distance(template, graph):
     else:
         links = abs(int(template.external.sum() - graph.external.sum()))
     same = template.name[-3:] == graph.name[-3:]  # NALA and CALA are ALA
-    return heavy + links + (0 if same
-                            else 2), sum(abs(n) for n in atoms.values()), names, bonds, template.name != graph.name
+    return (
+        heavy + links + (0 if same else 2),
+        sum(abs(n) for n in atoms.values()),
+        names,
+        bonds,
+        template.name != graph.name,
+    )
 
 
 def _difference(wanted, got):

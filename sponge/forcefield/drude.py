@@ -35,16 +35,27 @@ def read_drude(forcefield: Any, section: Any) -> None:
     for e in section:
         wrong = [name for name in e.attrib if name not in known]
         if e.tag != "Particle" or wrong:
-            raise FileFormatError(f"<DrudeForce> must hold <Particle> with {', '.join(sorted(known))}, got <{e.tag}> "
-                                  f"with {', '.join(wrong) or 'these'}")
-        keys = [("type", e.attrib[f"type{k}"]) if f"type{k}" in e.attrib else
-                ("class", e.attrib[f"class{k}"]) if f"class{k}" in e.attrib else None for k in range(1, 6)]
+            raise FileFormatError(
+                f"<DrudeForce> must hold <Particle> with {', '.join(sorted(known))}, got <{e.tag}> "
+                f"with {', '.join(wrong) or 'these'}"
+            )
+        keys = [
+            ("type", e.attrib[f"type{k}"])
+            if f"type{k}" in e.attrib
+            else ("class", e.attrib[f"class{k}"])
+            if f"class{k}" in e.attrib
+            else None
+            for k in range(1, 6)
+        ]
         if keys[0] is None or keys[1] is None:
-            raise FileFormatError(f"<Particle> of a <DrudeForce> must give its own type and that of its atom, got "
-                                  f"{dict(e.attrib)}")
+            raise FileFormatError(
+                f"<Particle> of a <DrudeForce> must give its own type and that of its atom, got {dict(e.attrib)}"
+            )
         if missing := [name for name in _NUMBERS[:3] if name not in e.attrib]:
-            raise FileFormatError("<Particle> of a <DrudeForce> must give charge, polarizability and thole, got no "
-                                  f"{', '.join(missing)} for {keys[0][1]}")
+            raise FileFormatError(
+                "<Particle> of a <DrudeForce> must give charge, polarizability and thole, got no "
+                f"{', '.join(missing)} for {keys[0][1]}"
+            )
         numbers = {name: float(e.attrib[name]) for name in _NUMBERS if name in e.attrib}
         forcefield.typed |= {key[1] for key in keys if key is not None and key[0] == "type"}
         forcefield.drude[keys[0]] = DrudeType(tuple(keys[1:]), **numbers)
@@ -112,6 +123,7 @@ class Oscillators:
         screened = row[excluded]
         screened = screened[(screened >= 0).all(1)]
         charge, alpha, thole, *_ = self._values.T
-        for potential in drude_oscillators(self.particles, charge, alpha, self._values[:, 3:], screened,
-                                           thole[screened].sum(1)):
+        for potential in drude_oscillators(
+            self.particles, charge, alpha, self._values[:, 3:], screened, thole[screened].sum(1)
+        ):
             system.add(potential)

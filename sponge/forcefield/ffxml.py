@@ -33,15 +33,29 @@ __all__ = ["AtomType", "ForceField"]
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
 _REFUSED = {
     "Script": "its Python code is not run here, and it is none of the scripts that are known (those of OpenMM 8.6 for "
-              "CHARMM36 2024, the Drude field of 2023, GLYCAM, Lipid21 and implicit solvents; for another solvent, use "
-              "create_system(..., implicit_solvent=...))",
+    "CHARMM36 2024, the Drude field of 2023, GLYCAM, Lipid21 and implicit solvents; for another solvent, use "
+    "create_system(..., implicit_solvent=...))",
     "InitializationScript": "its Python code is not run here, and it is none of the scripts that are known (those of "
-                            "OpenMM 8.6 for CHARMM and GLYCAM)",
+    "OpenMM 8.6 for CHARMM and GLYCAM)",
 }
 _OF_TEMPLATES = {
-    "Bond": ("from", "to", "atomName#"), "ExternalBond": ("from", "atomName"), "Constraint": ("atomName#", "distance"),
-    "VirtualSite": ("type", "index", "siteName", "atom#", "atomName#", "weight#", "weightCross", "excludeWith", "wo#",
-                    "wx#", "wy#", "p#"),
+    "Bond": ("from", "to", "atomName#"),
+    "ExternalBond": ("from", "atomName"),
+    "Constraint": ("atomName#", "distance"),
+    "VirtualSite": (
+        "type",
+        "index",
+        "siteName",
+        "atom#",
+        "atomName#",
+        "weight#",
+        "weightCross",
+        "excludeWith",
+        "wo#",
+        "wx#",
+        "wy#",
+        "p#",
+    ),
 }
 _IGNORED = ("Info", "AtomTypes", "Residues", "Patches", "Include")
 
@@ -149,10 +163,15 @@ class ForceField:
             if child.tag in _REFUSED:
                 self._read_script(child, root)
             elif child.tag not in _IGNORED and child.tag not in TERMS:
-                hint = (" (AMOEBA and HIPPO are not supported: use a force field of fixed charges or Drude particles)"
-                        if child.tag.startswith(("Amoeba", "Hippo")) else "")
-                raise FileFormatError(f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a "
-                                      f"term that is not supported{hint}")
+                hint = (
+                    " (AMOEBA and HIPPO are not supported: use a force field of fixed charges or Drude particles)"
+                    if child.tag.startswith(("Amoeba", "Hippo"))
+                    else ""
+                )
+                raise FileFormatError(
+                    f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a "
+                    f"term that is not supported{hint}"
+                )
         for e in root.iterfind("AtomTypes/Type"):
             check_known(e, ("name", "class", "element", "mass"))
             symbol = e.get("element", "")
@@ -172,8 +191,9 @@ class ForceField:
             return
         if e.tag == "Script" and (solvent := implicit_solvent(text)):
             if self.implicit_solvent not in ("", solvent):
-                raise FileFormatError(f"there must be one implicit solvent, got {solvent} after "
-                                      f"{self.implicit_solvent}")
+                raise FileFormatError(
+                    f"there must be one implicit solvent, got {solvent} after {self.implicit_solvent}"
+                )
             self.implicit_solvent = solvent
             return
         script = read_script(e.tag, text) or Script("", {})
@@ -225,8 +245,12 @@ class ForceField:
             if child.tag == "AllowPatch":
                 self.patches.allowed.setdefault(residue, []).append(child.attrib["name"])
                 continue
-            check.choice(child.tag, ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"),
-                         f"residue template {residue!r}: an element", error=FileFormatError)
+            check.choice(
+                child.tag,
+                ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"),
+                f"residue template {residue!r}: an element",
+                error=FileFormatError,
+            )
             if child.tag != "Atom":  # whose further attributes act where a <UseAttributeFromResidue> names them
                 check_known(child, _OF_TEMPLATES[child.tag])
 
@@ -386,8 +410,9 @@ def _read_cmap(forcefield, section):
 
 
 def _read_nonbonded(forcefield, section):
-    check_known(section, ("coulomb14scale", "lj14scale", "useDispersionCorrection"),
-                ("Atom", "UseAttributeFromResidue"))
+    check_known(
+        section, ("coulomb14scale", "lj14scale", "useDispersionCorrection"), ("Atom", "UseAttributeFromResidue")
+    )
     new = NonbondedTypes(number(section, "coulomb14scale"), number(section, "lj14scale"))
     forcefield.nonbonded = merge(forcefield, section, forcefield.nonbonded, new, ("charge", "sigma", "epsilon"))
 
@@ -405,11 +430,25 @@ def _read_lennard_jones(forcefield, section):
 
 def _read_custom(tag, n):
     def read(forcefield, section):
-        check_known(section, ("energy", "ordering"), ("GlobalParameter", "PerBondParameter", "PerAngleParameter",
-                                                 "PerTorsionParameter", tag, *(("Improper",) if n == 4 else ())))
+        check_known(
+            section,
+            ("energy", "ordering"),
+            (
+                "GlobalParameter",
+                "PerBondParameter",
+                "PerAngleParameter",
+                "PerTorsionParameter",
+                tag,
+                *(("Improper",) if n == 4 else ()),
+            ),
+        )
         per = [e.attrib["name"] for e in section if e.tag.startswith("Per")]
-        new = CustomTerms({2: "bond", 3: "angle", 4: "torsion"}[n], section.attrib["energy"], per,
-                          {e.attrib["name"]: number(e, "defaultValue") for e in section.iterfind("GlobalParameter")})
+        new = CustomTerms(
+            {2: "bond", 3: "angle", 4: "torsion"}[n],
+            section.attrib["energy"],
+            per,
+            {e.attrib["name"]: number(e, "defaultValue") for e in section.iterfind("GlobalParameter")},
+        )
         ordering = _ordering(section) if "ordering" in section.attrib else "charmm"
         for e in section:
             if e.tag in (tag, "Improper"):
@@ -427,20 +466,31 @@ def _read_custom(tag, n):
 
 def _read_born(forcefield, section):
     check_known(section, (), ("Atom", "UseAttributeFromResidue"))
-    forcefield.born = merge(forcefield, section, forcefield.born, NonbondedTypes(1.0, 1.0),
-                             ("charge", "radius", "scale"))
+    forcefield.born = merge(
+        forcefield, section, forcefield.born, NonbondedTypes(1.0, 1.0), ("charge", "radius", "scale")
+    )
 
 
-_FUNCTIONS = ("name", "type", "periodic", *(f"{axis}{of}" for axis in ("", "x", "y", "z")
-                                            for of in ("size", "min", "max")))
+_FUNCTIONS = (
+    "name",
+    "type",
+    "periodic",
+    *(f"{axis}{of}" for axis in ("", "x", "y", "z") for of in ("size", "min", "max")),
+)
 _OF_ATOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # attributes and children
-    "CustomNonbondedForce": (("energy", "bondCutoff"), ("PerParticleParameter", "ComputedValue", "Atom",
-                                                        "UseAttributeFromResidue")),
+    "CustomNonbondedForce": (
+        ("energy", "bondCutoff"),
+        ("PerParticleParameter", "ComputedValue", "Atom", "UseAttributeFromResidue"),
+    ),
     "CustomGBForce": ((), ("PerParticleParameter", "ComputedValue", "EnergyTerm", "Atom", "UseAttributeFromResidue")),
-    "CustomHbondForce": (("energy", "bondCutoff", "particlesPerDonor", "particlesPerAcceptor"),
-                         ("PerDonorParameter", "PerAcceptorParameter", "Donor", "Acceptor")),
-    "CustomManyParticleForce": (("energy", "bondCutoff", "particlesPerSet", "permutationMode"),
-                                ("PerParticleParameter", "TypeFilter", "Atom", "UseAttributeFromResidue")),
+    "CustomHbondForce": (
+        ("energy", "bondCutoff", "particlesPerDonor", "particlesPerAcceptor"),
+        ("PerDonorParameter", "PerAcceptorParameter", "Donor", "Acceptor"),
+    ),
+    "CustomManyParticleForce": (
+        ("energy", "bondCutoff", "particlesPerSet", "permutationMode"),
+        ("PerParticleParameter", "TypeFilter", "Atom", "UseAttributeFromResidue"),
+    ),
 }
 
 

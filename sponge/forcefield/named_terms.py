@@ -74,8 +74,10 @@ def _names(template: Template) -> tuple[list[str], frozenset[str]]:
         names.add(name)
         atoms.append(("D" if drude else "") + atom)
     if len(set(atoms)) != len(atoms):
-        raise MissingParameterError(f"create_system: atoms of residue template {template.name} with patches "
-                                    f"{', '.join(template.patches)} must have different names, got {', '.join(atoms)}")
+        raise MissingParameterError(
+            f"create_system: atoms of residue template {template.name} with patches "
+            f"{', '.join(template.patches)} must have different names, got {', '.join(atoms)}"
+        )
     return atoms, frozenset(names)
 
 
@@ -92,13 +94,16 @@ class NamedImpropers:
         self._residues, self._patches = tables["residue_impropers"], tables["patch_impropers"]
         self._deleted = tables["delete_impropers"]
         self._order = tables["residue_order"], tables["patch_order"]
-        self._periodic = {key: (int(n), float(phase), float(k))
-                          for key, (n, phase, k) in tables["periodic_improper_types"].items()}
-        self._harmonic = {key: (float(k), float(angle))
-                          for key, ((k, angle),) in tables["harmonic_improper_types"].items()}
+        self._periodic = {
+            key: (int(n), float(phase), float(k)) for key, (n, phase, k) in tables["periodic_improper_types"].items()
+        }
+        self._harmonic = {
+            key: (float(k), float(angle)) for key, ((k, angle),) in tables["harmonic_improper_types"].items()
+        }
 
-    def find(self, residues: NamedResidues, assignment: Assignment,
-             bonded: list[set[int]]) -> tuple[list[tuple], list[tuple]]:
+    def find(
+        self, residues: NamedResidues, assignment: Assignment, bonded: list[set[int]]
+    ) -> tuple[list[tuple], list[tuple]]:
         """Return the impropers of a topology: (atoms, (periodicity, phase, k)), and harmonic (atoms, (k, angle)).
 
         `bonded` has the atoms bound to each atom. An improper without parameters, or with those of both kinds, raises
@@ -116,7 +121,8 @@ class NamedImpropers:
                     raise MissingParameterError(
                         f"create_system: an improper must have parameters of one kind, got "
                         f"{'none' if one is None else 'both periodic and harmonic ones'} for classes "
-                        f"{', '.join(classes)} (atoms {', '.join(name for _, name in improper)})")
+                        f"{', '.join(classes)} (atoms {', '.join(name for _, name in improper)})"
+                    )
                 if one is not None:
                     periodic.append((atoms, one))
                 else:
@@ -135,8 +141,9 @@ class NamedImpropers:
         return list(found)
 
 
-def find_named_impropers(rules: Sequence[NamedImpropers], topology: Topology,
-                         assignment: Assignment) -> tuple[list[tuple], list[tuple]]:
+def find_named_impropers(
+    rules: Sequence[NamedImpropers], topology: Topology, assignment: Assignment
+) -> tuple[list[tuple], list[tuple]]:
     """The impropers of all rules: periodic ones and harmonic ones, as `NamedImpropers.find` returns them."""
     periodic: list[tuple] = []
     harmonic: list[tuple] = []

@@ -29,8 +29,10 @@ def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.n
 def _values(field, template, k, kind):
     values = {"charge": 0.0, "sigma": 0.0, "epsilon": 0.0}
     lj = field.lennard_jones
-    for section, names in ((field.nonbonded, ("charge",) if lj else ("charge", "sigma", "epsilon")),
-                           (lj, ("sigma", "epsilon"))):
+    for section, names in (
+        (field.nonbonded, ("charge",) if lj else ("charge", "sigma", "epsilon")),
+        (lj, ("sigma", "epsilon")),
+    ):
         if section is None:
             continue
         entry = _entry(section, kind)
@@ -48,8 +50,9 @@ def _values(field, template, k, kind):
     return {"sigma14": values["sigma"], "epsilon14": values["epsilon"]} | values
 
 
-def columns(section: NonbondedTypes, names: Sequence[str], field: ForceField,
-            assignment: Assignment) -> dict[str, np.ndarray]:
+def columns(
+    section: NonbondedTypes, names: Sequence[str], field: ForceField, assignment: Assignment
+) -> dict[str, np.ndarray]:
     """Return the values that a section gives to each atom, (n,) by name."""
     out = {name: np.zeros(len(assignment.atom_type)) for name in names}
     for template, atoms in assignment.groups:
@@ -82,8 +85,14 @@ def _entry(section: NonbondedTypes, kind):
     return next((entry for key, entry in reversed(section.by_key.items()) if key in kind.keys), None)
 
 
-def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray,
-                    divisors: Mapping[tuple[int, int], Sequence[float]], **options: Any):
+def build_nonbonded(
+    field: ForceField,
+    assignment: Assignment,
+    atoms: dict[str, np.ndarray],
+    pairs: np.ndarray,
+    divisors: Mapping[tuple[int, int], Sequence[float]],
+    **options: Any,
+):
     """Return the Nonbonded potential, and the 1-4 pairs as a potential (None if there are none that act).
 
     `atoms` comes from `atom_parameters`; `pairs` (m, 2) are atoms three bonds apart, and `divisors`, from
@@ -149,5 +158,4 @@ def _table(special, assignment, sigma, epsilon):
 
 
 def _of_key(key, assignment):
-    return [k for k,
-            t in enumerate(assignment.types) if key in t.keys]
+    return [k for k, t in enumerate(assignment.types) if key in t.keys]

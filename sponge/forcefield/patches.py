@@ -60,10 +60,17 @@ class Patches:
                 continue
             if e.tag == "VirtualSite":
                 if len(here) < len(atoms) or "excludeWith" in e.attrib:
-                    raise FileFormatError(f"patch {name!r}: a virtual site must have the atoms of one residue and no "
-                                          f"excludeWith, got {dict(e.attrib)}")
-                steps.append((e.tag, tuple(here), {k: v.partition(":")[2] if several and v in atoms else v
-                                                   for k, v in e.attrib.items()}))
+                    raise FileFormatError(
+                        f"patch {name!r}: a virtual site must have the atoms of one residue and no "
+                        f"excludeWith, got {dict(e.attrib)}"
+                    )
+                steps.append(
+                    (
+                        e.tag,
+                        tuple(here),
+                        {k: v.partition(":")[2] if several and v in atoms else v for k, v in e.attrib.items()},
+                    )
+                )
             elif e.tag == "ApplyToResidue":
                 self.allowed.setdefault(here[0], []).append(name)
             elif len(here) < len(atoms):
@@ -78,8 +85,9 @@ class Patches:
         order = {name: k for k, name in enumerate(self.steps)}
         for count in range(1, _MOST + 1):
             for template in field.templates.values():
-                known = sorted((p for p in self.allowed.get(template.name, ()) if p in order),
-                               key=lambda p: (":" in p, order[p]))
+                known = sorted(
+                    (p for p in self.allowed.get(template.name, ()) if p in order), key=lambda p: (":" in p, order[p])
+                )
                 if not known:
                     continue
                 missing = wanted - _formula(template.elements.tolist())
@@ -95,8 +103,9 @@ class Patches:
         own = dict(zip(template.names, template.elements.tolist()))
         added = [values["type"] for tag, _, values in self.steps[patch] if tag == "AddAtom"]
         removed = [names[0] for tag, names, _ in self.steps[patch] if tag == "RemoveAtom"]
-        return (_formula(types[name].element for name in added if name in types)
-                - _formula(own[name] for name in removed if name in own))
+        return _formula(types[name].element for name in added if name in types) - _formula(
+            own[name] for name in removed if name in own
+        )
 
     def _apart(self, chosen: tuple[str, ...]) -> bool:
         """Return True if patches of one residue alter different atoms and at most one is of several residues."""
@@ -105,10 +114,19 @@ class Patches:
 
     def _apply(self, types: Mapping[str, Any], template: Template, chosen: tuple[str, ...]) -> Template | None:
         """The template with patches applied one after the other; None if one does not fit it."""
-        atoms = {n: (t, a, int(x)) for n, t, a, x in zip(template.names, template.types, template.attributes,
-                                                         template.external)}
-        sites = {template.names[s.index]: (s.kind, tuple(template.names[p] for p in s.parents), s.weights,
-                                           template.names[s.shares]) for s in template.sites}
+        atoms = {
+            n: (t, a, int(x))
+            for n, t, a, x in zip(template.names, template.types, template.attributes, template.external)
+        }
+        sites = {
+            template.names[s.index]: (
+                s.kind,
+                tuple(template.names[p] for p in s.parents),
+                s.weights,
+                template.names[s.shares],
+            )
+            for s in template.sites
+        }
         bonds = {frozenset((template.names[i], template.names[j])) for i, j in template.bonds.tolist()}
         for tag, names, values in (step for patch in chosen for step in self.steps[patch]):
             attributes = {k: v for k, v in values.items() if k != "type"}
@@ -141,11 +159,19 @@ class Patches:
         place = {name: k for k, name in enumerate(atoms)}
         pairs = sorted(tuple(sorted(place[n] for n in b)) for b in bonds)
         kinds, attributes_of, external_of = zip(*atoms.values())
-        return Template(name=template.name, names=tuple(atoms), types=kinds, attributes=attributes_of,
-                        elements=np.array([types[t].element for t in kinds], np.int64),
-                        bonds=np.array(pairs, np.int64).reshape(-1, 2), external=np.array(external_of, np.int64),
-                        sites=tuple(SiteTemplate(kind, place[name], tuple(place[p] for p in parents), weights,
-                                                 place[shares])
-                                    for name, (kind, parents, weights, shares) in sites.items()
-                                    if all(atom in place for atom in (name, *parents, shares))),
-                        override=template.override, patches=chosen)
+        return Template(
+            name=template.name,
+            names=tuple(atoms),
+            types=kinds,
+            attributes=attributes_of,
+            elements=np.array([types[t].element for t in kinds], np.int64),
+            bonds=np.array(pairs, np.int64).reshape(-1, 2),
+            external=np.array(external_of, np.int64),
+            sites=tuple(
+                SiteTemplate(kind, place[name], tuple(place[p] for p in parents), weights, place[shares])
+                for name, (kind, parents, weights, shares) in sites.items()
+                if all(atom in place for atom in (name, *parents, shares))
+            ),
+            override=template.override,
+            patches=chosen,
+        )

@@ -26,8 +26,9 @@ class ScaledPairs:
     """
 
     def __init__(self, electrostatic: Mapping[tuple, Any], lennard_jones: Mapping[tuple, Any]):
-        self._tables = [{tuple(key): float(value) for key, value in table.items()}
-                        for table in (electrostatic, lennard_jones)]
+        self._tables = [
+            {tuple(key): float(value) for key, value in table.items()} for table in (electrostatic, lennard_jones)
+        ]
         wrong = [key for table in self._tables for key, value in table.items() if len(key) != 4 or not value > 0]
         if wrong:
             raise ValueError(f"1-4 pairs must have four atom types and a divisor above 0, got {wrong[0]}")
@@ -56,8 +57,9 @@ class ScaledPairs:
         return found
 
 
-def pair_divisors(rules: Sequence[ScaledPairs], topology: Topology,
-                  assignment: Assignment) -> dict[tuple[int, int], list[float]]:
+def pair_divisors(
+    rules: Sequence[ScaledPairs], topology: Topology, assignment: Assignment
+) -> dict[tuple[int, int], list[float]]:
     """Divisors of all rules by pair of atoms; a later rule replaces those of an earlier one."""
     if not rules:
         return {}

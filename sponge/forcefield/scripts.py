@@ -35,9 +35,16 @@ _KNOWN = {
     ("Script", "8eccac95301a2306"): "named impropers",
     ("Script", "97d90c4a80854691"): "named anisotropies",
 }
-_TABLES = ("unscaled_types", "scee_table", "scnb_table", "residue_order", "patch_order", "periodic_improper_types",
-           "harmonic_improper_types", *(f"{of}_{what}" for of in ("residue", "patch", "delete")
-                                        for what in ("impropers", "anisotropies")))
+_TABLES = (
+    "unscaled_types",
+    "scee_table",
+    "scnb_table",
+    "residue_order",
+    "patch_order",
+    "periodic_improper_types",
+    "harmonic_improper_types",
+    *(f"{of}_{what}" for of in ("residue", "patch", "delete") for what in ("impropers", "anisotropies")),
+)
 
 
 class Script(NamedTuple):
@@ -78,7 +85,7 @@ def read_script(tag: str, text: str) -> Script | None:
         found = _table(node)
         if found is not None:
             name, value, tables[name] = found
-            code += source[end:starts[value.lineno - 1] + value.col_offset]
+            code += source[end : starts[value.lineno - 1] + value.col_offset]
             end = starts[value.end_lineno - 1] + value.end_col_offset
     plain = "\n".join(line.rstrip() for line in (code + source[end:]).decode().splitlines() if line.strip())
     kind = _KNOWN.get((tag, sha256(plain.encode()).hexdigest()[:16]))

@@ -90,8 +90,10 @@ def _open(source):
             if bare.startswith("implicit/")
             else ""
         )
-        raise FileNotFoundError(f"forcefield: must be a file, a force field of an installed OpenMM, or one of "
-                                f"{', '.join(known)}, got {text!r}{hint}")
+        raise FileNotFoundError(
+            f"forcefield: must be a file, a force field of an installed OpenMM, or one of "
+            f"{', '.join(known)}, got {text!r}{hint}"
+        )
     data = path.read_bytes()
     return text, gunzip(data, path) if path.suffix == ".gz" else data, path.parent
 

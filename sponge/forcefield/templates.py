@@ -36,8 +36,11 @@ def read_site(s: Any, index: Any) -> SiteTemplate:
         n = 2 if kind == "average2" else 3
         weights = tuple(
             float(s.attrib[w])
-            for w in (("weight12", "weight13",
-                       "weightCross") if kind == "outOfPlane" else [f"weight{k + 1}" for k in range(n)])
+            for w in (
+                ("weight12", "weight13", "weightCross")
+                if kind == "outOfPlane"
+                else [f"weight{k + 1}" for k in range(n)]
+            )
         )
     else:
         raise FileFormatError(
@@ -134,8 +137,8 @@ def _refine(template, graph, by_name):
             return plain
         count = len(palette)
         colors = [
-            [(side[i],
-              *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))] for g, side in zip(graphs, plain)
+            [(side[i], *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))]
+            for g, side in zip(graphs, plain)
         ]
 
 

@@ -62,9 +62,21 @@ class Brownian(Integrator):
         noise = np.sqrt(2 * self._thermal() * mobility)
         per_time = np.array([1 / dt])
         step = [
-            Task(brownian, engine.atom_starts, engine.positions, solver.old, engine.velocities, engine.forces, mobility,
-                 noise,
-                 per_time, np.asarray(random.key(engine.seed)), NOISE, engine.flags, chunks=chunks),
+            Task(
+                brownian,
+                engine.atom_starts,
+                engine.positions,
+                solver.old,
+                engine.velocities,
+                engine.forces,
+                mobility,
+                noise,
+                per_time,
+                np.asarray(random.key(engine.seed)),
+                NOISE,
+                engine.flags,
+                chunks=chunks,
+            ),
             *solver.positions(per_time, self.constraint_tolerance),
             *place_tasks(engine),
         ]

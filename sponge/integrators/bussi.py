@@ -70,14 +70,25 @@ class Bussi(Integrator):
         degrees = freedom_of(engine)
         key = np.asarray(random.fold_in(random.key(engine.seed), Fold.BUSSI))
         decay = math.exp(-self.timestep / self.relaxation_time)
-        thermostat = Task(_rescale, sums, factor, float(degrees), self._thermal(), decay, key,
-                          kept(engine, "heat", np.zeros(1)),
-                          engine.flags)
+        thermostat = Task(
+            _rescale,
+            sums,
+            factor,
+            float(degrees),
+            self._thermal(),
+            decay,
+            key,
+            kept(engine, "heat", np.zeros(1)),
+            engine.flags,
+        )
         first, second = verlet_halves(engine, self.timestep, self.constraint_tolerance)
         measure = Task(kinetic, starts, v, engine.masses, sums, chunks=chunks)
         return [
-            *fresh_forces(engine, forces), *com_phases(engine), Phase(first, "sequence", name="integrator"),
-            *with_forces(forces, [*second, measure]), Phase([thermostat], name="thermostat"),
+            *fresh_forces(engine, forces),
+            *com_phases(engine),
+            Phase(first, "sequence", name="integrator"),
+            *with_forces(forces, [*second, measure]),
+            Phase([thermostat], name="thermostat"),
             Phase([Task(scale, starts, v, factor, chunks=chunks)], name="thermostat"),
         ]
 
@@ -100,8 +111,10 @@ def _rescale(chunk, sums, factor, degrees, thermal, decay, key, heat, flags):
     normal = draws.normal(k0, k1, 2 * step)
     rest = 2.0 * draws.gamma(k0, k1, step, 0.5 * (degrees - 1.0)) if degrees > 1.5 else 0.0
     ratio = thermal / twice  # of K0/nu to K
-    square = decay + ratio * (1.0 - decay) * (rest + normal * normal) + 2.0 * normal * math.sqrt(
-        ratio * decay * (1.0 - decay)
+    square = (
+        decay
+        + ratio * (1.0 - decay) * (rest + normal * normal)
+        + 2.0 * normal * math.sqrt(ratio * decay * (1.0 - decay))
     )
     square = max(square, 0.0)
     # the sign of the factor is that of normal + sqrt(decay / (1 - decay) / ratio) [1, A8]

@@ -18,14 +18,13 @@ from .kernels import momentum, remove_momentum
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["acts_on", "com_phases", "momentum_leak", "remove_com_motion", "removes_com_motion",
-           "warn_of_leak"]
+__all__ = ["acts_on", "com_phases", "momentum_leak", "remove_com_motion", "removes_com_motion", "warn_of_leak"]
 
 _EVERY = 10  # steps between removals
 _LEAK = 1e-5  # of the sum of the forces' sizes: more than rounding in float32
 # nm; where all atoms are moved to, to find out whether forces add up to nothing: near, and beyond walls
 _MOVES = np.array([[0, 0, 0], [0.31, -0.27, 0.23], [-0.31, 0.27, -0.23], [41, 37, 43], [-41, -37, -43], [39, -40, 38],
-                   [-39, 40, -38]])
+                   [-39, 40, -38]])  # fmt: skip
 
 
 def removes_com_motion(system: SystemLike, sampling: Sequence[Any] = ()) -> bool:
@@ -56,9 +55,12 @@ def momentum_leak(system: SystemLike, sampling: Sequence[Any] = ()) -> str:
 def warn_of_leak(system: SystemLike, sampling: Sequence[Any]) -> None:
     """Warn if a system whose momentum is not conserved asks for the removal of the motion of the center of mass."""
     if system.remove_com_motion and (leak := momentum_leak(system, sampling)):
-        warnings.warn(f"Simulation: momentum must be conserved for system.remove_com_motion=True, got {leak}: kinetic "
-                      "energies and fluctuations will be too small (None, the default, removes the motion of the "
-                      "center of mass only where momentum is conserved)", stacklevel=3)
+        warnings.warn(
+            f"Simulation: momentum must be conserved for system.remove_com_motion=True, got {leak}: kinetic "
+            "energies and fluctuations will be too small (None, the default, removes the motion of the "
+            "center of mass only where momentum is conserved)",
+            stacklevel=3,
+        )
 
 
 def _conserves(one: Any, system: SystemLike) -> bool:
@@ -96,8 +98,10 @@ def remove_com_motion(engine: Engine, every: int = 1) -> list[Phase]:
     """
     sums = np.zeros((engine.atom_chunks, 4))
     arrays = (engine.atom_starts, engine.velocities, engine.masses, sums)
-    return [Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="center of mass")
-            for f in (momentum, remove_momentum)]
+    return [
+        Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="center of mass")
+        for f in (momentum, remove_momentum)
+    ]
 
 
 def com_phases(engine: Engine) -> list[Phase]:

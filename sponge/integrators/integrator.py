@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Integrator"]
 
-_UNITS = {"timestep": "ps", "temperature": "K", "friction": "1/ps", "relaxation_time": "ps", "drude_temperature": "K",
-          "drude_friction": "1/ps", "hard_wall": "nm"}
+_UNITS = {
+    "timestep": "ps",
+    "temperature": "K",
+    "friction": "1/ps",
+    "relaxation_time": "ps",
+    "drude_temperature": "K",
+    "drude_friction": "1/ps",
+    "hard_wall": "nm",
+}
 _POSITIVE = (*_UNITS, "constraint_tolerance")
 _LOOSEST = 0.01  # tolerance at which constraints still are some
 
@@ -57,8 +64,10 @@ class Integrator:
                 object.__setattr__(self, f.name, value)
             check.positive(value, f"{type(self).__name__}: {f.name}")
             if f.name == "constraint_tolerance" and value > _LOOSEST:
-                raise ValueError(f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of "
-                                 f"the length, got {value!r}")
+                raise ValueError(
+                    f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of "
+                    f"the length, got {value!r}"
+                )
 
     def plan(self, engine: Engine, forces: list[Phase]) -> list[Phase]:
         """The phases of one step.

@@ -16,8 +16,18 @@ from triskele.core.random import Counter
 from ..engine.flags import STATUS, STATUS_INFO, STEP
 from .normals import normals
 
-__all__ = ["brownian", "copy_forces", "drude_langevin", "kick", "kick_drift", "kinetic", "langevin", "momentum",
-           "remove_momentum", "scale"]
+__all__ = [
+    "brownian",
+    "copy_forces",
+    "drude_langevin",
+    "kick",
+    "kick_drift",
+    "kinetic",
+    "langevin",
+    "momentum",
+    "remove_momentum",
+    "scale",
+]
 
 NOISE = int(Counter.NOISE)  # + the number of the inner step
 _SPREAD = ((0, 0, 0, 1, 1, 1, 2, 2), (2, 3, 3, 3, 4, 4, 4, 5), (5, 5, 6, 6, 6, 7, 7, 7))
@@ -35,8 +45,11 @@ def _masks(atoms):
 @device
 def _load(array, i, masks):
     zero = simd.splat(0.0, 8)
-    return (simd.load_masked(array, 3 * i, masks[0], zero), simd.load_masked(array, 3 * i + 8, masks[1], zero),
-            simd.load_masked(array, 3 * i + 16, masks[2], zero))
+    return (
+        simd.load_masked(array, 3 * i, masks[0], zero),
+        simd.load_masked(array, 3 * i + 8, masks[1], zero),
+        simd.load_masked(array, 3 * i + 16, masks[2], zero),
+    )
 
 
 @device
@@ -129,8 +142,9 @@ def langevin(chunk, starts, positions, old, velocities, noise, decay, half, key,
 
 
 @kernel(nogil=True)
-def drude_langevin(chunk, starts, positions, old, velocities, partner, share, noise, decay, half, wall, numbers, key,
-                    kind, flags):
+def drude_langevin(
+    chunk, starts, positions, old, velocities, partner, share, noise, decay, half, wall, numbers, key, kind, flags
+):
     # x += half v; v = decay v + noise R; x += half v, for atoms and, as center and displacement, for pairs
     first, last = starts[chunk], starts[chunk + 1]
     k0, k1, step = key[0], key[1], np.uint64(flags[STEP])
@@ -180,8 +194,11 @@ def _brownian(i, last, positions, old, velocities, forces, mobility, noise, per_
     atoms = min(last - i, 8)
     masks = _masks(atoms)
     x = _load(positions, i, masks)
-    d = _add(_add((x[0] * 0.0, x[1] * 0.0, x[2] * 0.0), _per_atom(mobility, i, atoms), _load(forces, i, masks)),
-             _per_atom(noise, i, atoms), normals)
+    d = _add(
+        _add((x[0] * 0.0, x[1] * 0.0, x[2] * 0.0), _per_atom(mobility, i, atoms), _load(forces, i, masks)),
+        _per_atom(noise, i, atoms),
+        normals,
+    )
     _store(old, i, masks, x)
     _store(velocities, i, masks, (d[0] * per_time, d[1] * per_time, d[2] * per_time))
     _store(positions, i, masks, _combine(1.0, x, 1.0, d))

@@ -70,8 +70,9 @@ class LangevinMiddle(Integrator):
         return np.nan
 
 
-def middle_step(engine: Any, integrator: Any, kick_time: np.ndarray, kind: int,
-                timestep: float | None = None) -> list[Task]:
+def middle_step(
+    engine: Any, integrator: Any, kick_time: np.ndarray, kind: int, timestep: float | None = None
+) -> list[Task]:
     """Kick by `kick_time` [1], then drift, thermostat and drift, with constraints and virtual sites."""
     solver, chunks, starts = solver_of(engine), engine.atom_chunks, engine.atom_starts
     dt = integrator.timestep if timestep is None else timestep
@@ -82,8 +83,20 @@ def middle_step(engine: Any, integrator: Any, kick_time: np.ndarray, kind: int,
     return [
         Task(kick, starts, v, engine.forces, engine.inverse_masses, kick_time, chunks=chunks),
         *solver.velocities(),
-        Task(langevin, starts, x, solver.old, v, noise, np.array([decay]), np.array([dt / 2]), key, kind, engine.flags,
-             chunks=chunks),
+        Task(
+            langevin,
+            starts,
+            x,
+            solver.old,
+            v,
+            noise,
+            np.array([decay]),
+            np.array([dt / 2]),
+            key,
+            kind,
+            engine.flags,
+            chunks=chunks,
+        ),
         *solver.positions(np.array([1 / dt]), integrator.constraint_tolerance),
         *place_tasks(engine),
     ]

@@ -17,9 +17,22 @@ from triskele.core.extend import device, philox, simd
 __all__ = ["normals"]
 
 _f = np.float32
-_LOG = tuple(map(_f, (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                      -1.6668057665e-1,
-                      2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)))
+_LOG = tuple(
+    map(
+        _f,
+        (
+            7.0376836292e-2,
+            -1.1514610310e-1,
+            1.1676998740e-1,
+            -1.2420140846e-1,
+            1.4249322787e-1,
+            -1.6668057665e-1,
+            2.0000714765e-1,
+            -2.4999993993e-1,
+            3.3333331174e-1,
+        ),
+    )
+)
 _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = _LOG
 _S0, _S1, _S2 = map(_f, (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1))
 _C0, _C1, _C2 = map(_f, (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2))
@@ -61,8 +74,10 @@ def _direction(word):
     swap = (word & np.uint32(0x40000000)) != np.uint32(0)
     sign = word & _SIGN
     x, y = simd.select(swap, s, c), simd.select(swap, c, s)
-    return (simd.bitcast(simd.bitcast(x, np.uint32) ^ sign, np.float32),
-            simd.bitcast(simd.bitcast(y, np.uint32) ^ sign, np.float32))
+    return (
+        simd.bitcast(simd.bitcast(x, np.uint32) ^ sign, np.float32),
+        simd.bitcast(simd.bitcast(y, np.uint32) ^ sign, np.float32),
+    )
 
 
 @device(forceinline=True)
@@ -103,7 +118,15 @@ def normals(first, k0, k1, step, kind):
     z, _ = _direction(_word(a[3], b[3]))
     xyz = simd.concat(simd.concat(r * x, r * y), simd.concat(q * z, q * z))
     u, v, w = simd.shuffle(xyz, _T0), simd.shuffle(xyz, _T1), simd.shuffle(xyz, _T2)
-    return ((simd.convert(simd.low(u), np.float64), simd.convert(simd.high(u), np.float64),
-             simd.convert(simd.low(v), np.float64)),
-            (simd.convert(simd.high(v), np.float64), simd.convert(simd.low(w), np.float64),
-             simd.convert(simd.high(w), np.float64)))
+    return (
+        (
+            simd.convert(simd.low(u), np.float64),
+            simd.convert(simd.high(u), np.float64),
+            simd.convert(simd.low(v), np.float64),
+        ),
+        (
+            simd.convert(simd.high(v), np.float64),
+            simd.convert(simd.low(w), np.float64),
+            simd.convert(simd.high(w), np.float64),
+        ),
+    )

@@ -74,15 +74,33 @@ class NoseHoover(Integrator):
         starts, chunks, v = engine.atom_starts, engine.atom_chunks, engine.velocities
         sums, factor = np.zeros(chunks), np.ones(1)
         masses, degrees = self._chain_masses(engine)
-        thermostat = Phase([Task(_half_chain, kept(engine, "chain_positions", np.zeros(self.chain)),
-                                 kept(engine, "chain_velocities",
-                                      np.zeros(self.chain)), masses, float(degrees), self._thermal(),
-                                 self.timestep / 2, _WEIGHTS, sums, factor)], name="thermostat")
+        thermostat = Phase(
+            [
+                Task(
+                    _half_chain,
+                    kept(engine, "chain_positions", np.zeros(self.chain)),
+                    kept(engine, "chain_velocities", np.zeros(self.chain)),
+                    masses,
+                    float(degrees),
+                    self._thermal(),
+                    self.timestep / 2,
+                    _WEIGHTS,
+                    sums,
+                    factor,
+                )
+            ],
+            name="thermostat",
+        )
         measure = Task(kinetic, starts, v, engine.masses, sums, chunks=chunks)
         first, second = verlet_halves(engine, self.timestep, self.constraint_tolerance, factor)
         return [
-            *fresh_forces(engine, forces), *com_phases(engine), Phase([measure], name="thermostat"), thermostat,
-            Phase(first, "sequence", name="integrator"), *with_forces(forces, [*second, measure]), thermostat,
+            *fresh_forces(engine, forces),
+            *com_phases(engine),
+            Phase([measure], name="thermostat"),
+            thermostat,
+            Phase(first, "sequence", name="integrator"),
+            *with_forces(forces, [*second, measure]),
+            thermostat,
             Phase([Task(scale, starts, v, factor, chunks=chunks)], name="thermostat"),
         ]
 

@@ -91,8 +91,11 @@ class RESPA(Integrator):
         both = [*with_forces(slow, [keep]), *fast]  # leaves the fast ones in engine.forces
         half = _kick(engine, kept_slow, self.timestep / 2)
         first, second = verlet_halves(engine, small, self.constraint_tolerance)
-        phases = [*fresh_forces(engine, both), *com_phases(engine),
-                  Phase([half, *first], "sequence", name="integrator")]
+        phases = [
+            *fresh_forces(engine, both),
+            *com_phases(engine),
+            Phase([half, *first], "sequence", name="integrator"),
+        ]
         for _ in range(self.inner - 1):
             phases += [*with_forces(fast, second), Phase(first, "sequence", name="integrator")]
         return phases + with_forces(both, [half, *second])
@@ -110,8 +113,7 @@ class RESPA(Integrator):
 
     def pair_interval(self, potentials: Sequence[Any]) -> float:
         """The inner time step in ps when all pairs within a cut-off are fast, else that of the slow forces."""
-        slow = [p for p in potentials if p.pair_scope == "listed"
-                and not {p.name, f"{p.name}/direct"} & set(self.fast)]
+        slow = [p for p in potentials if p.pair_scope == "listed" and not {p.name, f"{p.name}/direct"} & set(self.fast)]
         return self.timestep if slow else self.timestep / self.inner
 
     def heat(self, engine: Any) -> float:
@@ -119,5 +121,12 @@ class RESPA(Integrator):
 
 
 def _kick(engine, forces, time):
-    return Task(kick, engine.atom_starts, engine.velocities, forces, engine.inverse_masses, np.array([time]),
-                chunks=engine.atom_chunks)
+    return Task(
+        kick,
+        engine.atom_starts,
+        engine.velocities,
+        forces,
+        engine.inverse_masses,
+        np.array([time]),
+        chunks=engine.atom_chunks,
+    )

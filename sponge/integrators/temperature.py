@@ -20,8 +20,15 @@ if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..system import System
 
-__all__ = ["degrees_of_freedom", "drude_kinetic_energy", "freedom_of", "kinetic_energy", "moving_drude_pairs",
-           "set_thermal_velocities", "temperature"]
+__all__ = [
+    "degrees_of_freedom",
+    "drude_kinetic_energy",
+    "freedom_of",
+    "kinetic_energy",
+    "moving_drude_pairs",
+    "set_thermal_velocities",
+    "temperature",
+]
 
 
 def degrees_of_freedom(system: System, without_com: bool | None = None) -> int:

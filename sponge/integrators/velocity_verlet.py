@@ -50,12 +50,17 @@ class VelocityVerlet(Integrator):
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         first, second = verlet_halves(engine, self.timestep, self.constraint_tolerance)
-        return [*fresh_forces(engine, forces), *com_phases(engine), Phase(first, "sequence", name="integrator"),
-                *with_forces(forces, second)]
+        return [
+            *fresh_forces(engine, forces),
+            *com_phases(engine),
+            Phase(first, "sequence", name="integrator"),
+            *with_forces(forces, second),
+        ]
 
 
-def verlet_halves(engine: Any, timestep: float, tolerance: float,
-                  factor: np.ndarray | None = None) -> tuple[list[Task], list[Task]]:
+def verlet_halves(
+    engine: Any, timestep: float, tolerance: float, factor: np.ndarray | None = None
+) -> tuple[list[Task], list[Task]]:
     """Tasks up to the new positions, and those after the forces there; `factor` [1] multiplies the first velocities."""
     solver, chunks, starts = solver_of(engine), engine.atom_chunks, engine.atom_starts
     x, v, f, w = engine.positions, engine.velocities, engine.forces, engine.inverse_masses

@@ -63,8 +63,17 @@ class BehlerParrinello(Network):
     local = True
 
     @classmethod
-    def init(cls, key: Any, elements: Any, cutoff: float = 0.5, features: int = 32, layers: int = 2, radial: int = 16,
-             angular: int = 4, dtype: Any = np.float32) -> BehlerParrinello:
+    def init(
+        cls,
+        key: Any,
+        elements: Any,
+        cutoff: float = 0.5,
+        features: int = 32,
+        layers: int = 2,
+        radial: int = 16,
+        angular: int = 4,
+        dtype: Any = np.float32,
+    ) -> BehlerParrinello:
         """Fresh weights.
 
         Parameters
@@ -104,8 +113,12 @@ class BehlerParrinello(Network):
         return cls(stacked, numbers, float(cutoff), (0.0,) * m, 1.0, radial, angular)
 
     def options(self):
-        return {"features": np.shape(self.layers[0].weight)[2], "layers": len(self.layers) - 1, "radial": self.radial,
-                "angular": self.angular}
+        return {
+            "features": np.shape(self.layers[0].weight)[2],
+            "layers": len(self.layers) - 1,
+            "radial": self.radial,
+            "angular": self.angular,
+        }
 
     @property
     def grid(self) -> tuple[float, float, float]:

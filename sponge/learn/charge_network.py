@@ -51,8 +51,9 @@ class ChargeNetwork:
     total: float = static(default=0.0)
 
     @classmethod
-    def init(cls, key: Any, elements: Any, total: float = 0.0, *, architecture: type = PaiNN,
-             **options: Any) -> ChargeNetwork:
+    def init(
+        cls, key: Any, elements: Any, total: float = 0.0, *, architecture: type = PaiNN, **options: Any
+    ) -> ChargeNetwork:
         """Fresh weights.
 
         Parameters

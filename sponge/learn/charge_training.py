@@ -60,15 +60,31 @@ class ChargeErrors:
     dipoles: np.ndarray
 
     def __repr__(self):
-        return (f"<ChargeErrors: charges {self.charge_rmse:.3g} e, dipole moments {self.dipole_rmse:.3g} e nm, "
-                f"{100 * self.relative:.2f} % of their rms>")
+        return (
+            f"<ChargeErrors: charges {self.charge_rmse:.3g} e, dipole moments {self.dipole_rmse:.3g} e nm, "
+            f"{100 * self.relative:.2f} % of their rms>"
+        )
 
 
-def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validation: Dataset | float = 0.1,
-                  batch: int = 8, rate: float | Callable = 2e-3, optimizer: Any = None, charge_weight: float = 1.0,
-                  dipole_weight: float = 1.0, clip: float = 10.0, patience: int | None = None,
-                  callbacks: Sequence[Any] = (), seed: int = 0, checkpoint: str | os.PathLike | None = None,
-                  report: Reports = None, progress: bool | None = None) -> Training:
+def train_charges(
+    network: ChargeNetwork,
+    data: Dataset,
+    epochs: int,
+    *,
+    validation: Dataset | float = 0.1,
+    batch: int = 8,
+    rate: float | Callable = 2e-3,
+    optimizer: Any = None,
+    charge_weight: float = 1.0,
+    dipole_weight: float = 1.0,
+    clip: float = 10.0,
+    patience: int | None = None,
+    callbacks: Sequence[Any] = (),
+    seed: int = 0,
+    checkpoint: str | os.PathLike | None = None,
+    report: Reports = None,
+    progress: bool | None = None,
+) -> Training:
     """Train a network on charges, dipole moments, or both.
 
     The loss is ``charge_weight`` times the mean square error of the charges, in units of their standard deviation
@@ -128,8 +144,10 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     known = [data.charges is not None, data.dipoles is not None]
     wanted = [float(w) if k else 0.0 for w, k in zip((charge_weight, dipole_weight), known, strict=True)]
     if min(charge_weight, dipole_weight) < 0 or not sum(wanted):
-        raise ValueError(f"{where}: weights must be >= 0, and one positive of what the data know, got {charge_weight} "
-                         f"of charges and {dipole_weight} of dipole moments")
+        raise ValueError(
+            f"{where}: weights must be >= 0, and one positive of what the data know, got {charge_weight} "
+            f"of charges and {dipole_weight} of dipole moments"
+        )
     if not any(network.network.reference) and network.network.scale == 1.0:
         network = _fitted(network, data)
     batches, judged = (Batches(part, network.network, batch, network.total) for part in (data, judge))
@@ -142,11 +160,34 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
         return weights[0] * charge / atoms + weights[1] * dipole / components
 
     errors = {name: RootMeanSquare(_squares, k) for k, name in enumerate(("charge_rmse", "dipole_rmse")) if known[k]}
-    settings = {"batch": batch, "frames": len(data), "held-out frames": len(judge), "charge_weight": charge_weight,
-                "dipole_weight": dipole_weight, "clip": clip, "total": network.total}
-    return run_training(where, network, loss, errors, batches, judged, settings, epochs=epochs, rate=rate,
-                        optimizer=optimizer, clip=clip, patience=patience, callbacks=callbacks, seed=seed,
-                        checkpoint=checkpoint, report=report, progress=progress)
+    settings = {
+        "batch": batch,
+        "frames": len(data),
+        "held-out frames": len(judge),
+        "charge_weight": charge_weight,
+        "dipole_weight": dipole_weight,
+        "clip": clip,
+        "total": network.total,
+    }
+    return run_training(
+        where,
+        network,
+        loss,
+        errors,
+        batches,
+        judged,
+        settings,
+        epochs=epochs,
+        rate=rate,
+        optimizer=optimizer,
+        clip=clip,
+        patience=patience,
+        callbacks=callbacks,
+        seed=seed,
+        checkpoint=checkpoint,
+        report=report,
+        progress=progress,
+    )
 
 
 def evaluate_charges(network: ChargeNetwork, data: Dataset, batch: int = 16) -> ChargeErrors:
@@ -203,8 +244,10 @@ def _check(where, data, total):
         raise ValueError(f"{where}: the data set must have charges or dipoles, got neither")
     for k in range(len(data)):
         if data.charges is not None and abs(np.sum(data.charges[k]) - total) > 1e-3:
-            raise ValueError(f"{where}: frame {k}: charges must add up to the network's total of {total:g} e, got "
-                             f"{np.sum(data.charges[k]):g} e")
+            raise ValueError(
+                f"{where}: frame {k}: charges must add up to the network's total of {total:g} e, got "
+                f"{np.sum(data.charges[k]):g} e"
+            )
         if data.dipoles is not None and data.boxes[k] is not None:
             raise ValueError(f"{where}: frame {k}: a periodic frame has no dipole moment to learn from")
 

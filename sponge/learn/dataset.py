@@ -22,8 +22,12 @@ from .network import Network, atomic_numbers, neighbor_rows
 __all__ = ["Batches", "Dataset", "read_dataset", "record"]
 
 _KNOWN = "energies", "forces", "charges", "dipoles"
-_ASE = {"energies": ("energy", units.eV), "forces": ("forces", units.eV / units.angstrom), "charges": ("charges", 1.0),
-        "dipoles": ("dipole", units.angstrom)}
+_ASE = {
+    "energies": ("energy", units.eV),
+    "forces": ("forces", units.eV / units.angstrom),
+    "charges": ("charges", 1.0),
+    "dipoles": ("dipole", units.angstrom),
+}
 _CLOSEST = 0.01  # nm: no two atoms of a sensible configuration are closer
 
 
@@ -116,10 +120,15 @@ class Dataset:
     def __getitem__(self, which: Any) -> Dataset:
         """The frames of a slice, a mask or an array of numbers."""
         which = np.arange(len(self))[which].reshape(-1)
-        known = {name: None if getattr(self, name) is None else [getattr(self, name)[k] for k in which]
-                 for name in _KNOWN}
-        return Dataset([self.elements[k] for k in which], [self.positions[k] for k in which],
-                       boxes=[self.boxes[k] for k in which], **known)
+        known = {
+            name: None if getattr(self, name) is None else [getattr(self, name)[k] for k in which] for name in _KNOWN
+        }
+        return Dataset(
+            [self.elements[k] for k in which],
+            [self.positions[k] for k in which],
+            boxes=[self.boxes[k] for k in which],
+            **known,
+        )
 
     def split(self, *sizes: float, seed: int = 0) -> list[Dataset]:
         """Parts without common frames, drawn at random.
@@ -185,18 +194,26 @@ class Dataset:
         frames = []
         for k in range(len(self)):
             box = self.boxes[k]
-            atoms = Atoms(self.elements[k], self.positions[k] / units.angstrom, pbc=box is not None,
-                          cell=None if box is None else box / units.angstrom)
-            results = {name: getattr(self, field)[k] / unit for field, (name, unit) in _ASE.items()
-                       if getattr(self, field) is not None}
+            atoms = Atoms(
+                self.elements[k],
+                self.positions[k] / units.angstrom,
+                pbc=box is not None,
+                cell=None if box is None else box / units.angstrom,
+            )
+            results = {
+                name: getattr(self, field)[k] / unit
+                for field, (name, unit) in _ASE.items()
+                if getattr(self, field) is not None
+            }
             atoms.calc = SinglePointCalculator(atoms, **results)
             frames.append(atoms)
         path = os.fspath(path)
         write(path, frames, **({"format": "extxyz"} if path.endswith("xyz") else {}))
 
 
-def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None = None,
-                 forces: str | None = None) -> Dataset:
+def read_dataset(
+    path: str | os.PathLike, index: str = ":", energy: str | None = None, forces: str | None = None
+) -> Dataset:
     """Read configurations from extended XYZ, a database of ASE, or another format of ASE; eV and Å become kJ/mol and
     nm. Charges and dipole moments are read where all frames have them.
 
@@ -246,11 +263,17 @@ def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None =
     parts: list[list[Any]] = [[], [], [], [], []]
     for k, atoms in enumerate(frames):
         if any(atoms.pbc) and not all(atoms.pbc):
-            raise FileFormatError(f"read_dataset: {where!r}, frame {k}: must be periodic in all directions or in none, "
-                                  f"got {atoms.pbc.tolist()}")
-        values = [atoms.numbers, atoms.positions * units.angstrom, _value(atoms, energy, "energy", where, k),
-                  _value(atoms, forces, "forces", where,
-                         k), np.array(atoms.cell) * units.angstrom if any(atoms.pbc) else None]
+            raise FileFormatError(
+                f"read_dataset: {where!r}, frame {k}: must be periodic in all directions or in none, "
+                f"got {atoms.pbc.tolist()}"
+            )
+        values = [
+            atoms.numbers,
+            atoms.positions * units.angstrom,
+            _value(atoms, energy, "energy", where, k),
+            _value(atoms, forces, "forces", where, k),
+            np.array(atoms.cell) * units.angstrom if any(atoms.pbc) else None,
+        ]
         for part, value in zip(parts, values, strict=True):
             part.append(value)
     numbers, positions, energies, all_forces, boxes = parts
@@ -259,8 +282,14 @@ def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None =
         name, unit = _ASE[known]
         found = [(getattr(atoms.calc, "results", None) or {}).get(name, atoms.arrays.get(name)) for atoms in frames]
         more[known] = None if any(x is None for x in found) else [np.array(x) * unit for x in found]
-    return Dataset(numbers, positions, np.array(energies) * units.eV,
-                   [f * (units.eV / units.angstrom) for f in all_forces], boxes, **more)
+    return Dataset(
+        numbers,
+        positions,
+        np.array(energies) * units.eV,
+        [f * (units.eV / units.angstrom) for f in all_forces],
+        boxes,
+        **more,
+    )
 
 
 def _value(atoms, name, kind, where, frame):
@@ -268,8 +297,10 @@ def _value(atoms, name, kind, where, frame):
     for place in (results, atoms.info if kind == "energy" else atoms.arrays, atoms.info.get("data") or {}):
         if (name or kind) in place:
             return place[name or kind]
-    raise FileFormatError(f"read_dataset: {where!r}, frame {frame}: there must be {kind}, got "
-                          f"{', '.join([*results, *atoms.info, *atoms.arrays]) or 'nothing'} (name it with {kind}=...)")
+    raise FileFormatError(
+        f"read_dataset: {where!r}, frame {frame}: there must be {kind}, got "
+        f"{', '.join([*results, *atoms.info, *atoms.arrays]) or 'nothing'} (name it with {kind}=...)"
+    )
 
 
 def record(sim: Any, frames: int, every: int) -> Dataset:
@@ -361,10 +392,18 @@ class Batches:
         n, places = max(map(len, data.positions)), max(f[0].shape[1] for f in found)
         dtype = network.dtype
         neighbors = np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (frames, n, places)).copy()
-        self.frames = all_ = Batch(np.zeros((frames, n), np.int32), np.zeros((frames, n, 3), dtype), neighbors,
-                                   np.zeros((frames, n, places, 3), dtype), np.zeros((frames, n), dtype),
-                                   np.zeros(frames), np.zeros((frames, n, 3), dtype), np.zeros((frames, n), dtype),
-                                   np.zeros((frames, 3)), np.zeros(frames))
+        self.frames = all_ = Batch(
+            np.zeros((frames, n), np.int32),
+            np.zeros((frames, n, 3), dtype),
+            neighbors,
+            np.zeros((frames, n, places, 3), dtype),
+            np.zeros((frames, n), dtype),
+            np.zeros(frames),
+            np.zeros((frames, n, 3), dtype),
+            np.zeros((frames, n), dtype),
+            np.zeros((frames, 3)),
+            np.zeros(frames),
+        )
         all_.offsets[..., 0] = 2 * network.cutoff
         all_.frame[: len(data)] = 1
         if data.energies is not None:
@@ -404,9 +443,18 @@ def _flat(frames: Batch) -> Batch:
         return np.reshape(x, (-1, *np.shape(x)[2:]))
 
     first = np.repeat(np.arange(size, dtype=np.int32) * n, n)[:, None]
-    return Batch(flat(frames.species), flat(frames.positions), flat(frames.neighbors) + first, flat(frames.offsets),
-                 flat(frames.real), frames.energies, flat(frames.forces), flat(frames.charges), frames.dipoles,
-                 frames.frame)
+    return Batch(
+        flat(frames.species),
+        flat(frames.positions),
+        flat(frames.neighbors) + first,
+        flat(frames.offsets),
+        flat(frames.real),
+        frames.energies,
+        flat(frames.forces),
+        flat(frames.charges),
+        frames.dipoles,
+        frames.frame,
+    )
 
 
 def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, np.ndarray]:
@@ -426,8 +474,10 @@ def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, 
     distance = np.linalg.norm(x[others] - x[rows] + shifts, axis=1)
     if len(distance) and distance.min() < _CLOSEST:
         e = int(np.argmin(distance))
-        raise ValueError(f"dataset: frame {k}: atoms must not be in one place, got {distance[e]:.3g} nm between atoms "
-                         f"{rows[e]} and {others[e]}")
+        raise ValueError(
+            f"dataset: frame {k}: atoms must not be in one place, got {distance[e]:.3g} nm between atoms "
+            f"{rows[e]} and {others[e]}"
+        )
     neighbors, which = neighbor_rows(rows, others, n)
     offsets = np.where((which >= 0)[..., None], shifts[which] if len(shifts) else 0.0, [2 * cutoff, 0.0, 0.0])
     return neighbors, offsets

@@ -130,8 +130,10 @@ class Network:
         if not np.all(found.any(1)):
             k = int(np.argmin(found.any(1)))
             symbol = SYMBOLS[numbers[k]] or "no element"
-            raise ValueError(f"{where}: the network knows {', '.join(SYMBOLS[z] for z in self.elements)}, got "
-                             f"{names[k] if names is not None else f'atom {k}'}, which is {symbol}")
+            raise ValueError(
+                f"{where}: the network knows {', '.join(SYMBOLS[z] for z in self.elements)}, got "
+                f"{names[k] if names is not None else f'atom {k}'}, which is {symbol}"
+            )
         return np.argmax(found, axis=1).astype(np.int32)
 
     @property
@@ -216,13 +218,19 @@ def save(path: str | os.PathLike, network: Network | ChargeNetwork) -> None:
 
 def _described(network):
     weights = core.tree.leaves(network)
-    return {type(network).__name__: {
-        "elements": np.array(network.elements, np.int64), "cutoff": network.cutoff, "scale": network.scale,
-        "reference": np.array(network.reference, np.float64), "options": dict(network.options()),
-        "bits": 8 * network.dtype.itemsize, "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
-        "seen": np.array(network.seen, np.float64).reshape(-1, 3),
-        "weights": {str(k): w for k, w in enumerate(weights)},
-    }}
+    return {
+        type(network).__name__: {
+            "elements": np.array(network.elements, np.int64),
+            "cutoff": network.cutoff,
+            "scale": network.scale,
+            "reference": np.array(network.reference, np.float64),
+            "options": dict(network.options()),
+            "bits": 8 * network.dtype.itemsize,
+            "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
+            "seen": np.array(network.seen, np.float64).reshape(-1, 3),
+            "weights": {str(k): w for k, w in enumerate(weights)},
+        }
+    }
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -252,8 +260,9 @@ def load(path: str | os.PathLike) -> Any:
         from .charge_network import ChargeNetwork
 
         parts = found[_CHARGES]
-        if not (isinstance(parts, dict) and isinstance(parts.get("total"), (int, float))
-                and np.isfinite(parts["total"])):
+        if not (
+            isinstance(parts, dict) and isinstance(parts.get("total"), (int, float)) and np.isfinite(parts["total"])
+        ):
             raise FileFormatError(f"{where}: a charge network must have a finite total")
         return ChargeNetwork(_loaded(parts.get("network"), where), float(parts["total"]))
     return _loaded(found, where)
@@ -282,16 +291,18 @@ def _network(cls, parts):
     found = []
 
     def shapes(key):
-        network = cls.init(key, [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype,
-                           **options)
+        network = cls.init(
+            key, [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype, **options
+        )
         found.append(core.tree.flatten(network))
         return found[0][0]
 
     make_graph(shapes, [core.Spec((2,), np.dtype(np.uint32))])
     leaves, structure = found[0]
     weights = [given.get(str(k)) for k in range(len(leaves))]
-    if len(weights) != len(given) or any((w.shape, w.dtype) != (x.shape, x.dtype) for w,
-                                         x in zip(weights, leaves, strict=True)):
+    if len(weights) != len(given) or any(
+        (w.shape, w.dtype) != (x.shape, x.dtype) for w, x in zip(weights, leaves, strict=True)
+    ):
         raise ValueError(f"its weights must be those of a network with {options}")
     reference, scale = tuple(float(e) for e in parts["reference"]), float(parts["scale"])
     if len(reference) != len(parts["elements"]) or not np.all(np.isfinite([*reference, scale, float(parts["cutoff"])])):

@@ -103,8 +103,9 @@ class NetworkCharges(Potential):
     conserves_momentum = True
     moving_charges = True
 
-    def __init__(self, network: ChargeNetwork, *, atoms: Any = None, elements: Any = None,
-                 scale14: float | None = None):
+    def __init__(
+        self, network: ChargeNetwork, *, atoms: Any = None, elements: Any = None, scale14: float | None = None
+    ):
         check.kind(network, ChargeNetwork, "network charges: network")
         self.name, self.network = "network_charges", network
         self.atoms = different_atoms(atoms, "network charges")
@@ -136,12 +137,17 @@ class NetworkCharges(Potential):
             inside = marked[own].sum(1)
             if np.any((inside == 1) & (products != 0)):
                 i, j = own[np.argmax((inside == 1) & (products != 0))]
-                raise ValueError(f"{where}: 1-4 pairs must have both atoms in `atoms` or none, got "
-                                 f"{system.topology.describe(i)} and {system.topology.describe(j)}")
+                raise ValueError(
+                    f"{where}: 1-4 pairs must have both atoms in `atoms` or none, got "
+                    f"{system.topology.describe(i)} and {system.topology.describe(j)}"
+                )
             inside = inside == 2
             pairs.append(own[inside])
-            factors.append(np.full(inside.sum(), float(self.scale14)) if self.scale14 is not None else
-                           factors14(own[inside], products[inside], plain.params["charges"], where))
+            factors.append(
+                np.full(inside.sum(), float(self.scale14))
+                if self.scale14 is not None
+                else factors14(own[inside], products[inside], plain.params["charges"], where)
+            )
             changed.append((p, np.where(inside, 0.0, products)))
         for p, products in changed:
             p.params["charge_product"] = products
@@ -155,8 +161,9 @@ class NetworkCharges(Potential):
         self.params = {**{key: values.copy() for key, values in plain.params.items()}, **self.params}
 
     def check(self, system: SystemLike) -> None:
-        self.species = network_species(self.network.network, system, self.atoms, self.elements,
-                                        f"network charges {self.name!r}")
+        self.species = network_species(
+            self.network.network, system, self.atoms, self.elements, f"network charges {self.name!r}"
+        )
         self._check_others([p for p in system.potentials if p is not self], self._marked(system.n))
         self._periodic = system.box is not None
         plain = self._plain(self.params)
@@ -272,8 +279,7 @@ class NetworkCharges(Potential):
         return found
 
     def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
-        """Return the atom whose neighborhood is farthest outside the range of the training data, and how far; or None.
-        """
+        """Return the atom whose neighborhood is farthest outside the range of training data, and how far; or None."""
         assert self.species is not None
         return outside(self.network.network, self.species, self.atoms, positions, box)
 

@@ -57,8 +57,15 @@ class Networks:
     have to grow.
     """
 
-    def __init__(self, engine: Engine, network: ChargeNetwork, species: np.ndarray, atoms: np.ndarray | None,
-                 weights: list[np.ndarray], slopes: np.ndarray):
+    def __init__(
+        self,
+        engine: Engine,
+        network: ChargeNetwork,
+        species: np.ndarray,
+        atoms: np.ndarray | None,
+        weights: list[np.ndarray],
+        slopes: np.ndarray,
+    ):
         real = np.dtype(np.float64) if engine.precision == "double" else network.dtype
         structure, arrays = core.tree.structure(network), [np.array(w, real) for w in weights]
         self.engine, self.species, self.slopes = engine, species, slopes
@@ -75,8 +82,9 @@ class Networks:
         self.edges = edges = Edges(engine, network.cutoff, atoms, 0, real)
         self.forces, self.rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
         gradients = np.zeros_like(edges.vectors)
-        self._sums = Task(scatter, who, edges.neighbors, edges.vectors, edges.counts, gradients, np.zeros(()),
-                          self.forces, self.rows)
+        self._sums = Task(
+            scatter, who, edges.neighbors, edges.vectors, edges.counts, gradients, np.zeros(()), self.forces, self.rows
+        )
         (self._local if network.network.local else self._passing)(edges, of, arrays, gradients)
 
     def _radial(self, network, of, arrays, real):
@@ -90,13 +98,18 @@ class Networks:
         def evaluate(species, values, *weights):
             net = of(weights)
             return _with_derivatives(
-                net, lambda v: net.network.in_units(species, net.network.radial_outputs(counts, v)), values)
+                net, lambda v: net.network.in_units(species, net.network.radial_outputs(counts, v)), values
+            )
 
         inputs = [species, functions.values, *arrays]
-        self.before = [*functions.before, Phase([JitTask(evaluate, self.engine, inputs, [self.own, derivatives])],
-                                                name="network charges")]
-        self.after = [Phase([Task(chain, self.atoms, self.slopes, derivatives, functions.weights)], name="slopes"),
-                      *functions.after]
+        self.before = [
+            *functions.before,
+            Phase([JitTask(evaluate, self.engine, inputs, [self.own, derivatives])], name="network charges"),
+        ]
+        self.after = [
+            Phase([Task(chain, self.atoms, self.slopes, derivatives, functions.weights)], name="slopes"),
+            *functions.after,
+        ]
         self.forces, self.rows = functions.forces, functions.rows
 
     def _local(self, edges, of, arrays, gradients):
@@ -108,11 +121,15 @@ class Networks:
             return _with_derivatives(net, lambda v: net.network.energies(species, neighbors, v), vectors)
 
         inputs = [self.species, edges.neighbors, edges.vectors, *arrays]
-        self.before = [*edges.before, Phase([JitTask(evaluate, self.engine, inputs, [self.own, derivatives])],
-                                            name="network charges")]
+        self.before = [
+            *edges.before,
+            Phase([JitTask(evaluate, self.engine, inputs, [self.own, derivatives])], name="network charges"),
+        ]
         flat = [a.reshape(len(a), -1) for a in (derivatives, gradients)]
-        self.after = [Phase([Task(chain, self.atoms, self.slopes, *flat)], name="slopes"),
-                      Phase([self._sums], name="forces of charges")]
+        self.after = [
+            Phase([Task(chain, self.atoms, self.slopes, *flat)], name="slopes"),
+            Phase([self._sums], name="forces of charges"),
+        ]
 
     def _passing(self, edges, of, arrays, gradients):
         """Charges first, then the pull of the energy's derivatives by them."""
@@ -125,12 +142,18 @@ class Networks:
             return core.vjp(lambda v: charges(species, neighbors, v, *weights), vectors)[1](slopes)[0]
 
         inputs = [self.species, edges.neighbors, edges.vectors]
-        self.before = [*edges.before, Phase([JitTask(charges, self.engine, [*inputs, *arrays], [self.own])],
-                                            name="network charges")]
-        self.after = [Phase([Task(move, order, slopes, self.atoms, self.slopes)], name="slopes"),
-                      Phase([JitTask(pull, self.engine, [*inputs, slopes, *arrays], [gradients])],
-                            name="network charges' derivatives"),
-                      Phase([self._sums], name="forces of charges")]
+        self.before = [
+            *edges.before,
+            Phase([JitTask(charges, self.engine, [*inputs, *arrays], [self.own])], name="network charges"),
+        ]
+        self.after = [
+            Phase([Task(move, order, slopes, self.atoms, self.slopes)], name="slopes"),
+            Phase(
+                [JitTask(pull, self.engine, [*inputs, slopes, *arrays], [gradients])],
+                name="network charges' derivatives",
+            ),
+            Phase([self._sums], name="forces of charges"),
+        ]
 
 
 def _with_derivatives(network, shares, x):
@@ -155,14 +178,22 @@ class NetworkChargesPlan(Plan):
         self.edges, engine = networks.edges, networks.engine
         atoms, added = networks.atoms, [networks.forces, moving.forces] if rows14 else [networks.forces]
         super().__init__(
-            before=[*networks.before,
-                    Phase([Task(move, atoms, self.charges, np.arange(len(atoms)), networks.own)],
-                          name="charges of atoms"),
-                    *inner.before, *moving.before],
-            stages=inner.stages, rows=networks.rows, update_box=inner.update_box, jump=inner.jump,
-            reduce=[*inner.reduce, *(Task(add_forces, engine.atom_starts, f, engine.forces, chunks=engine.atom_chunks)
-                                     for f in added)],
-            after=[*inner.after, *moving.after, *networks.after])
+            before=[
+                *networks.before,
+                Phase([Task(move, atoms, self.charges, np.arange(len(atoms)), networks.own)], name="charges of atoms"),
+                *inner.before,
+                *moving.before,
+            ],
+            stages=inner.stages,
+            rows=networks.rows,
+            update_box=inner.update_box,
+            jump=inner.jump,
+            reduce=[
+                *inner.reduce,
+                *(Task(add_forces, engine.atom_starts, f, engine.forces, chunks=engine.atom_chunks) for f in added),
+            ],
+            after=[*inner.after, *moving.after, *networks.after],
+        )
         engine.on_status(FULL, grow)
 
     def totals(self) -> np.ndarray:

@@ -75,8 +75,9 @@ class NeuralPotential(Potential):
 
     conserves_momentum = True
 
-    def __init__(self, network: Network, params: Any = None, *, atoms: Any = None, elements: Any = None,
-                 name: str = "network"):
+    def __init__(
+        self, network: Network, params: Any = None, *, atoms: Any = None, elements: Any = None, name: str = "network"
+    ):
         if not isinstance(network, Network):
             raise TypeError(
                 f"neural potential: a network is wanted (learn.PaiNN, learn.load(...)), got {type(network).__name__}"
@@ -85,8 +86,10 @@ class NeuralPotential(Potential):
         self.params = {key: np.array(w, np.float64) for key, w in named_weights(network)}
         for key, value in dict(params or {}).items():
             if key not in self.params or np.shape(value) != np.shape(self.params[key]):
-                raise ValueError("neural potential: params must be named and shaped as the network's weights, got "
-                                 f"{key!r} {np.shape(value)}")
+                raise ValueError(
+                    "neural potential: params must be named and shaped as the network's weights, got "
+                    f"{key!r} {np.shape(value)}"
+                )
             self.params[key] = np.array(value, np.float64)
         self.atoms = different_atoms(atoms, "neural potential")
         self.elements = None if elements is None else list(elements)
@@ -98,8 +101,9 @@ class NeuralPotential(Potential):
         return slice(None) if self.atoms is None else self.atoms
 
     def check(self, system: SystemLike) -> None:
-        self._species = network_species(self.network, system, self.atoms, self.elements,
-                                        f"neural potential {self.name!r}")
+        self._species = network_species(
+            self.network, system, self.atoms, self.elements, f"neural potential {self.name!r}"
+        )
 
     def check_box(self, box: np.ndarray | None) -> None:
         """Raise BoxError if the network's cut-off is too long for the box."""
@@ -111,8 +115,7 @@ class NeuralPotential(Potential):
         return at_values(_Chosen(self, box is not None), *leaves)
 
     def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
-        """Return the atom whose neighborhood is farthest outside the range of the training data, and how far; or None.
-        """
+        """Return the atom whose neighborhood is farthest outside the range of training data, and how far; or None."""
         assert self._species is not None
         return outside(self.network, self._species, self.atoms, positions, box)
 
@@ -136,8 +139,9 @@ def different_atoms(atoms: Any, where: str) -> np.ndarray | None:
     return found
 
 
-def network_species(network: Network, system: SystemLike, atoms: np.ndarray | None, elements: Any,
-                    where: str) -> np.ndarray:
+def network_species(
+    network: Network, system: SystemLike, atoms: np.ndarray | None, elements: Any, where: str
+) -> np.ndarray:
     """Return the places of the elements of a system's atoms in those of the network.
 
     A box less than twice as wide as the network's cut-off raises BoxError.
@@ -152,8 +156,10 @@ def network_species(network: Network, system: SystemLike, atoms: np.ndarray | No
         raise ValueError(f"{where}: elements must be given for {len(who)} atoms, got {len(elements)}")
     species = network.species(elements, where, _Names(system.topology, who))
     if system.box is not None and 2 * network.cutoff > float(np.min(np.diag(system.box))):
-        raise BoxError(f"{where}: the box must be at least twice the cut-off of {network.cutoff} nm wide, got "
-                       f"{np.diag(system.box).tolist()} nm")
+        raise BoxError(
+            f"{where}: the box must be at least twice the cut-off of {network.cutoff} nm wide, got "
+            f"{np.diag(system.box).tolist()} nm"
+        )
     return species
 
 
@@ -258,14 +264,18 @@ class NeuralPlan(Plan):
 
         evaluate.__name__ = potential.name
         assert potential._species is not None
-        compute = JitTask(evaluate, engine, [potential._species, edges.neighbors, edges.vectors, *weights],
-                          [energy, gradients])
+        compute = JitTask(
+            evaluate, engine, [potential._species, edges.neighbors, edges.vectors, *weights], [energy, gradients]
+        )
         atoms = np.ascontiguousarray(edges.atoms, np.int64)
         sums = Task(scatter, atoms, edges.neighbors, edges.vectors, edges.counts, gradients, energy, forces, rows)
         # a phase of its own: the network's loops get all threads
-        super().__init__(before=[*edges.before, Phase([compute], name=potential.name)], stages=[[sums]], rows=rows,
-                         reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces,
-                                      chunks=engine.atom_chunks)])
+        super().__init__(
+            before=[*edges.before, Phase([compute], name=potential.name)],
+            stages=[[sums]],
+            rows=rows,
+            reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)],
+        )
         engine.on_status(FULL, grow)
 
 

@@ -70,8 +70,16 @@ class PaiNN(Network):
     seen: tuple[tuple[float, float, float], ...] = static(default=())
 
     @classmethod
-    def init(cls, key: Any, elements: Any, cutoff: float = 0.5, features: int = 64, layers: int = 3, radial: int = 20,
-             dtype: Any = np.float32) -> PaiNN:
+    def init(
+        cls,
+        key: Any,
+        elements: Any,
+        cutoff: float = 0.5,
+        features: int = 64,
+        layers: int = 3,
+        radial: int = 20,
+        dtype: Any = np.float32,
+    ) -> PaiNN:
         """Fresh weights.
 
         Parameters
@@ -105,17 +113,32 @@ class PaiNN(Network):
         interactions = []
         for layer in range(layers):
             wide = (3 if layer else 2) * features
-            interactions.append(Interaction((linear(features, features), linear(features, wide)), linear(radial, wide),
-                                            (linear(features, features, False), linear(features, features, False)),
-                                            (linear(2 * features, features), linear(features, 3 * features))))
+            interactions.append(
+                Interaction(
+                    (linear(features, features), linear(features, wide)),
+                    linear(radial, wide),
+                    (linear(features, features, False), linear(features, features, False)),
+                    (linear(2 * features, features), linear(features, 3 * features)),
+                )
+            )
         embedding = core.random.normal(next(keys), (len(numbers), features), dtype=dtype)
         half = max(features // 2, 1)
-        return cls(embedding, tuple(interactions), (linear(features, half), linear(half, 1)), numbers, float(cutoff),
-                   (0.0,) * len(numbers), 1.0)
+        return cls(
+            embedding,
+            tuple(interactions),
+            (linear(features, half), linear(half, 1)),
+            numbers,
+            float(cutoff),
+            (0.0,) * len(numbers),
+            1.0,
+        )
 
     def options(self):
-        return {"features": self.embedding.shape[1], "layers": len(self.interactions),
-                "radial": self.interactions[0].filters.weight.shape[0]}
+        return {
+            "features": self.embedding.shape[1],
+            "layers": len(self.interactions),
+            "radial": self.interactions[0].filters.weight.shape[0],
+        }
 
     def outputs(self, species, neighbors, vectors):
         r = np.sqrt(np.sum(vectors * vectors, axis=-1))
@@ -166,8 +189,10 @@ def _backward(residuals, cotangents):
     f = by_s.shape[1]
     sent, theirs = x[neighbors], by_v[neighbors]
     along = np.sum(by_v[:, None] * directions[..., None], axis=2)
-    by_x = [np.sum(by_s[neighbors] * filters[..., :f], axis=1),
-            -np.sum(np.sum(theirs * directions[..., None], axis=2) * filters[..., f : 2 * f], axis=1)]
+    by_x = [
+        np.sum(by_s[neighbors] * filters[..., :f], axis=1),
+        -np.sum(np.sum(theirs * directions[..., None], axis=2) * filters[..., f : 2 * f], axis=1),
+    ]
     by_filters = [by_s[:, None] * sent[..., :f], along * sent[..., f : 2 * f]]
     by_directions = np.sum(by_v[:, None] * (sent[..., f : 2 * f] * filters[..., f : 2 * f])[:, :, None], axis=-1)
     by_vectors = None

@@ -32,8 +32,9 @@ _STEEPEST = 80.0  # exponents of ratios of neighbors end here, where the Gaussia
 
 
 @kernel(nogil=True)
-def by_element(_chunk, n, near, species, elements, own, atoms, sizes, counts, rows, xs, numbers, kinds, entries,
-               partners, spans):
+def by_element(
+    _chunk, n, near, species, elements, own, atoms, sizes, counts, rows, xs, numbers, kinds, entries, partners, spans
+):
     """Candidates of each atom by element: their entries, their numbers, and where the elements begin.
 
     own[atom] is the atom's number among those that count, or -1. Those that are now within `near` come first: groups
@@ -85,9 +86,10 @@ def round_off(chunk, chunks, sizes, xs, rounded):
 def _every_fourth(xs, row, k):
     """Blocks x y z w of entries k, k + 4, k + 8 and k + 12 of a row."""
     a, b, c, d = (4 * np.int64(simd.load_scalar(row, k)), 4 * np.int64(simd.load_scalar(row, k + 4)),
-                  4 * np.int64(simd.load_scalar(row, k + 8)), 4 * np.int64(simd.load_scalar(row, k + 12)))
-    return simd.concat(simd.concat(simd.load(xs, a, 4), simd.load(xs, b, 4)),
-                       simd.concat(simd.load(xs, c, 4), simd.load(xs, d, 4)))
+                  4 * np.int64(simd.load_scalar(row, k + 8)), 4 * np.int64(simd.load_scalar(row, k + 12)))  # fmt: skip
+    return simd.concat(
+        simd.concat(simd.load(xs, a, 4), simd.load(xs, b, 4)), simd.concat(simd.load(xs, c, 4), simd.load(xs, d, 4))
+    )
 
 
 @template
@@ -159,10 +161,16 @@ def _row(weights, numbers, k, width, at):
 @template
 def _rows(weights, numbers, k, width, at):
     """Weights of eight atoms: vectors over the atoms."""
-    return _transposed(_row(weights, numbers, k, width, at), _row(weights, numbers, k + 1, width, at),
-                       _row(weights, numbers, k + 2, width, at), _row(weights, numbers, k + 3, width, at),
-                       _row(weights, numbers, k + 4, width, at), _row(weights, numbers, k + 5, width, at),
-                       _row(weights, numbers, k + 6, width, at), _row(weights, numbers, k + 7, width, at))
+    return _transposed(
+        _row(weights, numbers, k, width, at),
+        _row(weights, numbers, k + 1, width, at),
+        _row(weights, numbers, k + 2, width, at),
+        _row(weights, numbers, k + 3, width, at),
+        _row(weights, numbers, k + 4, width, at),
+        _row(weights, numbers, k + 5, width, at),
+        _row(weights, numbers, k + 6, width, at),
+        _row(weights, numbers, k + 7, width, at),
+    )
 
 
 @template
@@ -199,15 +207,43 @@ def sum_functions(chunk, chunks, n, blocks, elements, c, own, atoms, xs, entries
                     s2, s3 = simd.fma(g2, ends, s2), simd.fma(g3, ends, s3)
                     s4, s5 = simd.fma(g4, ends, s4), simd.fma(g5, ends, s5)
                     s6, s7 = simd.fma(g6, ends, s6), simd.fma(g7, ends, s7)
-                s0, s1, s2, s3, s4, s5, s6, s7 = _transposed(_halved(s0), _halved(s1), _halved(s2), _halved(s3),
-                                                             _halved(s4), _halved(s5), _halved(s6), _halved(s7))
-                simd.store(functions, (row * elements + s) * 8 * blocks + 8 * b,
-                           ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
+                s0, s1, s2, s3, s4, s5, s6, s7 = _transposed(
+                    _halved(s0),
+                    _halved(s1),
+                    _halved(s2),
+                    _halved(s3),
+                    _halved(s4),
+                    _halved(s5),
+                    _halved(s6),
+                    _halved(s7),
+                )
+                simd.store(
+                    functions,
+                    (row * elements + s) * 8 * blocks + 8 * b,
+                    ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)),
+                )
 
 
 @kernel(nogil=True)
-def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, atoms, xs, entries, partners, spans,
-                  weights, forces, rows):
+def add_up_forces(
+    chunk,
+    chunks,
+    n,
+    flags,
+    blocks,
+    elements,
+    c,
+    species,
+    own,
+    atoms,
+    xs,
+    entries,
+    partners,
+    spans,
+    weights,
+    forces,
+    rows,
+):
     """Forces and virial of an energy whose derivatives by the functions are `weights`."""
     real, want, out = weights.dtype.type, flags[ENERGY] != 0, rows[chunk]
     out[:] = 0.0
@@ -216,8 +252,12 @@ def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, at
     per_spacing = simd.load_splat(c, _PER_SPACING, 16)
     zero, one, six = simd.splat(real(0), 16), simd.splat(real(1), 16), simd.splat(real(6), 16)
     ten, fifteen, thirty = simd.splat(real(10), 16), simd.splat(real(15), 16), simd.splat(real(30), 16)
-    two, three, four, five = (simd.splat(real(2), 16), simd.splat(real(3), 16), simd.splat(real(4), 16),
-                              simd.splat(real(5), 16))
+    two, three, four, five = (
+        simd.splat(real(2), 16),
+        simd.splat(real(3), 16),
+        simd.splat(real(4), 16),
+        simd.splat(real(5), 16),
+    )
     seven = simd.splat(real(7), 16)
     first, eighth = simd.load_splat(c, _FIRST, 16), real(8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
@@ -292,8 +332,12 @@ class RadialFunctions:
         species: np.ndarray,  # (m,) int32, their places in the network's elements
         real: Any,  # floating-point type of the functions
     ):
-        listed, n, blocks, elements = (shared_rows(engine, network.cutoff, _SKIN), engine.n, -(-network.radial // 8),
-                                       len(network.elements))
+        listed, n, blocks, elements = (
+            shared_rows(engine, network.cutoff, _SKIN),
+            engine.n,
+            -(-network.radial // 8),
+            len(network.elements),
+        )
         own = np.full(n, -1, np.int32)
         own[atoms] = np.arange(len(atoms))
         width, places = listed.rows.shape[1] + 16 * elements, len(listed.atoms) + 1
@@ -305,18 +349,84 @@ class RadialFunctions:
         constants = np.array([network.cutoff**2, 1 / network.cutoff, first, 1 / spacing, half, np.exp(-2 * half)], real)
         self.values, self.weights = (aligned_zeros((len(atoms), elements * 8 * blocks), real) for _ in range(2))
         self.forces, self.rows = np.zeros((n, 3)), np.zeros((listed.chunks, ROW))
-        listed.after_sorting(Task(by_element, n, network.cutoff + _NEAR, species, elements, own, listed.atoms,
-                                  listed.sizes, listed.counts, listed.rows, listed.xs, numbers, kinds, entries,
-                                  partners, spans))
+        listed.after_sorting(
+            Task(
+                by_element,
+                n,
+                network.cutoff + _NEAR,
+                species,
+                elements,
+                own,
+                listed.atoms,
+                listed.sizes,
+                listed.counts,
+                listed.rows,
+                listed.xs,
+                numbers,
+                kinds,
+                entries,
+                partners,
+                spans,
+            )
+        )
         xs = listed.xs
         rounded: list[Phase] = []
         if real == np.float32:
             xs = aligned_zeros(len(listed.xs), np.float32)
-            rounded = [Phase([Task(round_off, listed.chunks, listed.sizes, listed.xs, xs, chunks=listed.chunks)],
-                             name="coordinates in single precision")]
-        self.before = [*listed.before, *rounded,
-                       Phase([Task(sum_functions, listed.chunks, n, blocks, elements, constants, own, listed.atoms, xs,
-                                   entries, spans, self.values, chunks=listed.chunks)], name="radial functions")]
-        self.after = [Phase([Task(add_up_forces, listed.chunks, n, engine.flags, blocks, elements, constants, species,
-                                  own, listed.atoms, xs, entries, partners, spans, self.weights, self.forces,
-                                  self.rows, chunks=listed.chunks)], name="forces of radial functions")]
+            rounded = [
+                Phase(
+                    [Task(round_off, listed.chunks, listed.sizes, listed.xs, xs, chunks=listed.chunks)],
+                    name="coordinates in single precision",
+                )
+            ]
+        self.before = [
+            *listed.before,
+            *rounded,
+            Phase(
+                [
+                    Task(
+                        sum_functions,
+                        listed.chunks,
+                        n,
+                        blocks,
+                        elements,
+                        constants,
+                        own,
+                        listed.atoms,
+                        xs,
+                        entries,
+                        spans,
+                        self.values,
+                        chunks=listed.chunks,
+                    )
+                ],
+                name="radial functions",
+            ),
+        ]
+        self.after = [
+            Phase(
+                [
+                    Task(
+                        add_up_forces,
+                        listed.chunks,
+                        n,
+                        engine.flags,
+                        blocks,
+                        elements,
+                        constants,
+                        species,
+                        own,
+                        listed.atoms,
+                        xs,
+                        entries,
+                        partners,
+                        spans,
+                        self.weights,
+                        self.forces,
+                        self.rows,
+                        chunks=listed.chunks,
+                    )
+                ],
+                name="forces of radial functions",
+            )
+        ]

@@ -62,8 +62,10 @@ class Errors:
     forces: list[np.ndarray]
 
     def __repr__(self):
-        return (f"<Errors: energy {self.energy_rmse:.3g} kJ/mol per atom, forces {self.force_rmse:.3g} kJ/mol/nm, "
-                f"{100 * self.relative:.2f} % of their rms>")
+        return (
+            f"<Errors: energy {self.energy_rmse:.3g} kJ/mol per atom, forces {self.force_rmse:.3g} kJ/mol/nm, "
+            f"{100 * self.relative:.2f} % of their rms>"
+        )
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,28 @@ def fitted(network: Network, data: Dataset) -> Network:
     """
     found = data.reference_energies()
     reference = tuple(found.get(z, 0.0) for z in network.elements)
-    return dataclasses.replace(network, reference=reference,
-                               scale=max(data.force_rms * _LENGTH, 1e-6))  # type: ignore[type-var]
+    return dataclasses.replace(network, reference=reference, scale=max(data.force_rms * _LENGTH, 1e-6))  # type: ignore[type-var]
 
 
-def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset | float = 0.1, batch: int = 8,
-          rate: float | Callable = 2e-3, optimizer: Any = None, energy_weight: float = 0.1, force_weight: float = 1.0,
-          clip: float = 10.0, patience: int | None = None, callbacks: Sequence[Any] = (), seed: int = 0,
-          checkpoint: str | os.PathLike | None = None, report: Reports = None,
-          progress: bool | None = None) -> Training:
+def train(
+    network: Network,
+    data: Dataset,
+    epochs: int,
+    *,
+    validation: Dataset | float = 0.1,
+    batch: int = 8,
+    rate: float | Callable = 2e-3,
+    optimizer: Any = None,
+    energy_weight: float = 0.1,
+    force_weight: float = 1.0,
+    clip: float = 10.0,
+    patience: int | None = None,
+    callbacks: Sequence[Any] = (),
+    seed: int = 0,
+    checkpoint: str | os.PathLike | None = None,
+    report: Reports = None,
+    progress: bool | None = None,
+) -> Training:
     """Train a network on energies and forces.
 
     The loss is ``energy_weight`` times the mean square error of the energy per atom, in units of the standard deviation
@@ -217,16 +232,40 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
         (energy, frames), (force, components) = _squares(prediction, batch)
         return weights[0] * energy / frames + weights[1] * force / components
 
-    settings = {"batch": batch, "frames": len(data), "held-out frames": len(validation), "energy_weight": energy_weight,
-                "force_weight": force_weight, "clip": clip, "sum of energies": float(np.sum(data.energies))}
+    settings = {
+        "batch": batch,
+        "frames": len(data),
+        "held-out frames": len(validation),
+        "energy_weight": energy_weight,
+        "force_weight": force_weight,
+        "clip": clip,
+        "sum of energies": float(np.sum(data.energies)),
+    }
     errors = {"energy_rmse": RootMeanSquare(_squares, 0), "force_rmse": RootMeanSquare(_squares, 1)}
-    return run_training("train", network, loss, errors, batches, judged, settings, epochs=epochs, rate=rate,
-                        optimizer=optimizer, clip=clip, patience=patience, callbacks=callbacks, seed=seed,
-                        checkpoint=checkpoint, report=report, progress=progress)
+    return run_training(
+        "train",
+        network,
+        loss,
+        errors,
+        batches,
+        judged,
+        settings,
+        epochs=epochs,
+        rate=rate,
+        optimizer=optimizer,
+        clip=clip,
+        patience=patience,
+        callbacks=callbacks,
+        seed=seed,
+        checkpoint=checkpoint,
+        report=report,
+        progress=progress,
+    )
 
 
-def held_out(where: str, data: Dataset, validation: Dataset | float, seed: int, epochs: int,
-             batch: int) -> tuple[Dataset, Dataset]:
+def held_out(
+    where: str, data: Dataset, validation: Dataset | float, seed: int, epochs: int, batch: int
+) -> tuple[Dataset, Dataset]:
     """Data to train on, and to judge by."""
     for name, value in (("epochs", epochs), ("batch", batch)):
         check.integer(value, f"{where}: {name}", 1)
@@ -239,25 +278,45 @@ def held_out(where: str, data: Dataset, validation: Dataset | float, seed: int, 
     return data, judge
 
 
-def run_training(where: str, network: Any, loss: Callable, errors: dict[str, metrics.Metric], batches: Batches,
-                 judged: Batches, settings: dict[str, Any], *, epochs: int, rate: Any, optimizer: Any, clip: float,
-                 patience: int | None, callbacks: Sequence[Any], seed: int, checkpoint: Any, report: Reports,
-                 progress: bool | None) -> Training:
+def run_training(
+    where: str,
+    network: Any,
+    loss: Callable,
+    errors: dict[str, metrics.Metric],
+    batches: Batches,
+    judged: Batches,
+    settings: dict[str, Any],
+    *,
+    epochs: int,
+    rate: Any,
+    optimizer: Any,
+    clip: float,
+    patience: int | None,
+    callbacks: Sequence[Any],
+    seed: int,
+    checkpoint: Any,
+    report: Reports,
+    progress: bool | None,
+) -> Training:
     """The training loop of all networks; `settings` are those that a checkpoint must agree with."""
     check.integer(1 if patience is None else patience, f"{where}: patience", 1)
     check.positive(clip, f"{where}: clip")
     if optimizer is None:
         steps = epochs * len(batches)
-        schedule = rate if callable(rate) else optim.warmup(
-            min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate)
+        schedule = (
+            rate
+            if callable(rate)
+            else optim.warmup(min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate))
         )
         optimizer = optim.Adam(schedule)
 
     def epoch_end(run):
         if not np.isfinite(run.record["loss"]):
-            raise FloatingPointError(f"{where}: the loss must stay finite, got {run.record['loss']} in epoch "
-                                     f"{run.epoch} (a lower rate, or broken data; core.train.StopOnNaN finds the "
-                                     "operation)")
+            raise FloatingPointError(
+                f"{where}: the loss must stay finite, got {run.record['loss']} in epoch "
+                f"{run.epoch} (a lower rate, or broken data; core.train.StopOnNaN finds the "
+                "operation)"
+            )
         rate = optimizer.learning_rate
         run.record["rate"] = float(rate(run.step) if callable(rate) else rate) * run.rate_scale
 
@@ -267,8 +326,15 @@ def run_training(where: str, network: Any, loss: Callable, errors: dict[str, met
     parts = [Lambda(epoch_end=epoch_end, run_end=lambda run: last.append(run.net)), best]
     if checkpoint is not None:
         parts.append(StateFile(checkpoint, settings))
-    history = model.fit(batches.source(seed).map(_pair), epochs, validation=list(judged.source().map(_pair)),
-                        callbacks=[*callbacks, *parts], seed=seed, report=report, progress=progress)
+    history = model.fit(
+        batches.source(seed).map(_pair),
+        epochs,
+        validation=list(judged.source().map(_pair)),
+        callbacks=[*callbacks, *parts],
+        seed=seed,
+        report=report,
+        progress=progress,
+    )
     return Training(model.net, best.best_epoch or 0, history, last[0], history.stopped)
 
 
@@ -310,8 +376,15 @@ def evaluate(network: Network, data: Dataset, batch: int = 16, *, progress: bool
     e = (found - data.energies) / np.array([len(x) for x in data.positions])
     f = np.concatenate([(a - b).ravel() for a, b in zip(by_frame, data.forces, strict=True)])
     rmse = float(np.sqrt(np.mean(f**2)))
-    return Errors(float(np.sqrt(np.mean(e**2))), float(np.mean(np.abs(e))), rmse, float(np.mean(np.abs(f))),
-                  rmse / max(data.force_rms, 1e-300), found, by_frame)
+    return Errors(
+        float(np.sqrt(np.mean(e**2))),
+        float(np.mean(np.abs(e))),
+        rmse,
+        float(np.mean(np.abs(f))),
+        rmse / max(data.force_rms, 1e-300),
+        found,
+        by_frame,
+    )
 
 
 @core.jit
@@ -351,6 +424,8 @@ class RootMeanSquare(metrics.Metric):
 def _scales(network, data):
     """Squares of what errors are measured in: of energies per atom, of forces."""
     reference = dict(zip(network.elements, network.reference, strict=True))
-    rest = [(e - sum(reference[int(z)] for z in numbers)) / len(numbers)
-            for e, numbers in zip(data.energies, data.elements, strict=True)]
+    rest = [
+        (e - sum(reference[int(z)] for z in numbers)) / len(numbers)
+        for e, numbers in zip(data.energies, data.elements, strict=True)
+    ]
     return max(float(np.mean(np.square(rest))), 1e-6), max(data.force_rms**2, 1e-6)

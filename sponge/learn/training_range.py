@@ -29,8 +29,9 @@ def with_range(network: Network, batches: Batches) -> Network:
     """The network with the range of data that it is trained on, as well as what it has been trained on before."""
     e, all_ = len(network.elements), batches.frames
     seen = np.array(network.seen or np.tile([network.cutoff, np.inf, 0.0], (e * e, 1))).reshape(e, e, 3)
-    for species, x, neighbors, offsets, real in zip(all_.species, all_.positions, all_.neighbors, all_.offsets,
-                                                    all_.real, strict=True):
+    for species, x, neighbors, offsets, real in zip(
+        all_.species, all_.positions, all_.neighbors, all_.offsets, all_.real, strict=True
+    ):
         r = np.linalg.norm((x[neighbors] - x[:, None] + offsets).astype(np.float64), axis=2)
         i, place = np.nonzero((r < network.cutoff) & (real[:, None] > 0))
         closest, counts = _neighborhoods(network, i, species[neighbors[i, place]], r[i, place], len(x))
@@ -69,10 +70,17 @@ def outside(
     other = SYMBOLS[network.elements[s]]
     if not np.isfinite(far[kind, k, s]):
         return int(k if atoms is None else atoms[k]), "is of an element that the training data do not have"
-    text = (f"is {closest[k, s]:.3g} nm from an atom {other}, {closer[k, s]:.2g} nm less than any of its element in "
-            "the training data") if kind == 0 else (
+    text = (
+        (
+            f"is {closest[k, s]:.3g} nm from an atom {other}, {closer[k, s]:.2g} nm less than any of its element in "
+            "the training data"
+        )
+        if kind == 0
+        else (
             f"has {counts[k, s]:.3g} neighbors {other}, counted with the envelope of {network.cutoff} nm, where its "
-            f"element has {fewest[k, s]:.3g} to {most[k, s]:.3g} in the training data")
+            f"element has {fewest[k, s]:.3g} to {most[k, s]:.3g} in the training data"
+        )
+    )
     return int(k if atoms is None else atoms[k]), text
 
 

@@ -35,7 +35,7 @@ SUFFIXES = {
     ".restrt": "AMBER coordinates", ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates",
     ".gro": "GROMACS coordinates", ".g96": "GROMACS coordinates", ".prm": "CHARMM parameters",
     ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
-}
+}  # fmt: skip
 _STRUCTURES = ("PDB", "mmCIF")
 _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)
 
@@ -112,8 +112,13 @@ def _kind(path: Path) -> str:
     if str(path).lstrip()[:1] == "<":
         raise TypeError(f"load: must be given paths of files, got the content of one, {str(path)[:40]!r}...")
     name = path.name.removesuffix(".gz")
-    suffix = check.choice(Path(name).suffix.lower(), SUFFIXES, f"{path}: the suffix", error=FileFormatError,
-                          hint="or one of these with .gz")
+    suffix = check.choice(
+        Path(name).suffix.lower(),
+        SUFFIXES,
+        f"{path}: the suffix",
+        error=FileFormatError,
+        hint="or one of these with .gz",
+    )
     if not path.is_file():
         raise FileNotFoundError(
             f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder "
@@ -178,8 +183,9 @@ def _reader(kind: str) -> Callable[..., Structure]:
     return read_mmcif
 
 
-def _structure(path: Path, kind: str, forcefield: Any, *, model: int | None = None, altloc: str = "highest",
-               **options: Any) -> System:
+def _structure(
+    path: Path, kind: str, forcefield: Any, *, model: int | None = None, altloc: str = "highest", **options: Any
+) -> System:
     """A system from a structure and a force field, whose templates tell the bonds of residues that are not standard."""
     from ..forcefield import as_forcefield, create_system
 

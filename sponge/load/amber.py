@@ -38,9 +38,13 @@ A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 # lists of types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong
 # number silently.
 _UNKNOWN = {
-    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
-    "POLARIZABILITY": "polarizable atoms", "DIPOLE_DAMP_FACTOR": "polarizable atoms", "AMOEBA_FORCEFIELD": "AMOEBA",
-    "LES_NTYP": "locally enhanced sampling", "LES_TYPE": "locally enhanced sampling",
+    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones",
+    "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
+    "POLARIZABILITY": "polarizable atoms",
+    "DIPOLE_DAMP_FACTOR": "polarizable atoms",
+    "AMOEBA_FORCEFIELD": "AMOEBA",
+    "LES_NTYP": "locally enhanced sampling",
+    "LES_TYPE": "locally enhanced sampling",
     "PERT_BOND_ATOMS": "perturbed atoms",
 }
 _IGNORED = set(
@@ -401,8 +405,16 @@ def load_amber(
     _lennard_jones(top, terms, charges, {"method": method} | options)
     terms.exclusions = _exclusions(top)
     _pair14(top, terms, quads, types)
-    system = terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed,
-                          virtual_sites=_virtual_sites(top, topology, bonds, r0))
+    system = terms.system(
+        topology,
+        masses,
+        box,
+        positions,
+        velocities,
+        hydrogen_mass,
+        constraints=fixed,
+        virtual_sites=_virtual_sites(top, topology, bonds, r0),
+    )
     if implicit_solvent is not None:
         add_solvent(system, **_implicit_solvent(top, topology, implicit_solvent, **gb))
     return system

@@ -105,8 +105,11 @@ def _check_psf(path: str | Path) -> None:
     text = read_bytes(path).decode("latin-1")
     if "DRUDE" in text.partition("\n")[0].split():
         raise FileFormatError(f"{path}: polarizable systems (DRUDE) are not supported")
-    for section, what in (("NNB", "explicit exclusions"), ("NUMLP", "lone pairs"),
-                          ("NUMANISO", "anisotropic polarization")):
+    for section, what in (
+        ("NNB", "explicit exclusions"),
+        ("NUMLP", "lone pairs"),
+        ("NUMANISO", "anisotropic polarization"),
+    ):
         found = re.search(rf"^[ \t]*(\d+)[^!\n]*!{section}", text, re.MULTILINE)
         if found and int(found[1]):
             raise FileFormatError(

@@ -31,9 +31,11 @@ def documented(*files: str | Path, options: bool = False) -> Iterator[None]:
             raise
         raise FileFormatError(f"{where}: {error}") from error
     except (*_DAMAGE, ValueError) as error:
-        if isinstance(error,
-                      ValueError) and not isinstance(error,
-                                                     UnicodeError) and (options or type(error) is not ValueError):
+        if (
+            isinstance(error, ValueError)
+            and not isinstance(error, UnicodeError)
+            and (options or type(error) is not ValueError)
+        ):
             raise
         raise FileFormatError(
             f"{where}: {error if type(error) is ValueError else f'{type(error).__name__}: {error}'}"

@@ -33,9 +33,16 @@ __all__ = ["load_gromacs"]
 _LENGTHS = {"bond": 1, "g96_bond": 1, "morse_bond": 2, "cubic_bond": 2}
 _ANGLES = {"angle": 1, "g96_angle": 1, "restricted_angle": 1, "quartic_angle": 0}
 _OTHERS = {
-    "g96_bond": "k r0", "morse_bond": "depth beta r0", "cubic_bond": "k cubic r0", "fene_bond": "k longest",
-    "restraint_bond": "k lower upper linear", "g96_angle": "k theta0", "restricted_angle": "k theta0",
-    "quartic_angle": "theta0 c0 c1 c2 c3 c4", "restricted_torsion": "k phi0", "lennard_jones_pair": "c6 c12",
+    "g96_bond": "k r0",
+    "morse_bond": "depth beta r0",
+    "cubic_bond": "k cubic r0",
+    "fene_bond": "k longest",
+    "restraint_bond": "k lower upper linear",
+    "g96_angle": "k theta0",
+    "restricted_angle": "k theta0",
+    "quartic_angle": "theta0 c0 c1 c2 c3 c4",
+    "restricted_torsion": "k phi0",
+    "lennard_jones_pair": "c6 c12",
 }
 
 
@@ -109,8 +116,16 @@ def load_gromacs(
     terms.exclusions = np.concatenate([kind.repeat(kind.molecule.excluded(), 2) for kind in kinds])
     _nonbonded(terms, molecules, types, {"method": method or ("none" if box is None else "pme")} | options)
     _position_restraints(terms, rows, positions, str(top))
-    return terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed,
-                        virtual_sites=_virtual_sites(kinds, topology, masses, str(top)))
+    return terms.system(
+        topology,
+        masses,
+        box,
+        positions,
+        velocities,
+        hydrogen_mass,
+        constraints=fixed,
+        virtual_sites=_virtual_sites(kinds, topology, masses, str(top)),
+    )
 
 
 def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -> tuple[Types, list[Molecule]]:
@@ -122,8 +137,12 @@ def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -
             if section in ("moleculetype", "system", "molecules"):
                 molecule = None
             else:
-                check.choice(section, sorted({*Types.SECTIONS, *Molecule.SECTIONS}), f"{where}: the section",
-                             error=FileFormatError)
+                check.choice(
+                    section,
+                    sorted({*Types.SECTIONS, *Molecule.SECTIONS}),
+                    f"{where}: the section",
+                    error=FileFormatError,
+                )
         elif section == "moleculetype":
             if len(words) != 2 or not words[1].isdecimal():
                 raise FileFormatError(
@@ -185,8 +204,9 @@ def _gathered(kinds: list[_Kind]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     for kind in kinds:
         for name, rows in kind.molecule.terms.items():
             atoms, values = zip(*rows)
-            parts.setdefault(name, []).append((kind.repeat(atoms, len(atoms[0])),
-                                               kind.tile(np.array(values, np.float64))))
+            parts.setdefault(name, []).append(
+                (kind.repeat(atoms, len(atoms[0])), kind.tile(np.array(values, np.float64)))
+            )
     return {name: tuple(np.concatenate(p) for p in zip(*found)) for name, found in parts.items()}  # type: ignore[misc]
 
 
@@ -256,8 +276,12 @@ def _constraints(
 
 def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     ours: dict[str, Callable[..., None]] = {
-        "bond": terms.bonds, "angle": terms.angles, "urey_bradley": terms.urey_bradley, "torsion": terms.torsions,
-        "improper": terms.impropers, "pair14": terms.pairs,
+        "bond": terms.bonds,
+        "angle": terms.angles,
+        "urey_bradley": terms.urey_bradley,
+        "torsion": terms.torsions,
+        "improper": terms.impropers,
+        "pair14": terms.pairs,
     }
     for name, (atoms, values) in rows.items():
         if name in ours:
@@ -271,12 +295,15 @@ def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
 
 def _cmap(terms: Terms, kinds: list[_Kind], types: Types) -> None:
     place = {key: k for k, key in enumerate(types.maps)}
-    rows = [(kind.repeat([a for a, _ in kind.molecule.cmaps], 5),
-             kind.tile([place[k] for _, k in kind.molecule.cmaps])) for kind in kinds]
+    rows = [
+        (kind.repeat([a for a, _ in kind.molecule.cmaps], 5), kind.tile([place[k] for _, k in kind.molecule.cmaps]))
+        for kind in kinds
+    ]
     atoms = np.concatenate([a for a, _ in rows])
     if len(atoms):
-        terms.cmap(atoms[:, :4], atoms[:, 1:], np.concatenate([k for _, k in rows]).astype(int),
-                   list(types.maps.values()))
+        terms.cmap(
+            atoms[:, :4], atoms[:, 1:], np.concatenate([k for _, k in rows]).astype(int), list(types.maps.values())
+        )
 
 
 def _nonbonded(terms: Terms, molecules: list[Molecule], types: Types, options: dict[str, Any]) -> None:
@@ -296,8 +323,9 @@ def _nonbonded(terms: Terms, molecules: list[Molecule], types: Types, options: d
     rule = "lorentz_berthelot" if types.rule == 2 else "geometric"
     mixed = (sigma[:, None] + sigma) / 2 if types.rule == 2 else np.sqrt(sigma[:, None] * sigma)
     depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
-    if np.allclose(c6, depth * mixed**6, rtol=1e-12,
-                   atol=0) and np.allclose(c12, depth * mixed**12, rtol=1e-12, atol=0):
+    if np.allclose(c6, depth * mixed**6, rtol=1e-12, atol=0) and np.allclose(
+        c12, depth * mixed**12, rtol=1e-12, atol=0
+    ):
         terms.nonbonded(charges, sigma[index], epsilon[index], {"mixing": rule} | options)
     else:
         terms.nonbonded(charges, None, None, options)

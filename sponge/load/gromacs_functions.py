@@ -80,10 +80,16 @@ DIHEDRALS = {
 
 # The manual's names of function types without a counterpart here
 NAMES = {
-    ("bonds", "8"): "tabulated bond", ("bonds", "9"): "tabulated bond without exclusions",
-    ("angles", "3"): "cross bond-bond", ("angles", "4"): "cross bond-angle", ("angles", "8"): "tabulated angle",
-    ("angles", "9"): "linear angle", ("dihedrals", "8"): "tabulated dihedral",
-    ("dihedrals", "11"): "combined bending-torsion", ("position_restraints", "2"): "flat-bottomed position restraint",
-    ("virtual_sites2", "2"): "2fd, at a fixed distance", ("virtual_sites4", "1"): "4fd, deprecated",
+    ("bonds", "8"): "tabulated bond",
+    ("bonds", "9"): "tabulated bond without exclusions",
+    ("angles", "3"): "cross bond-bond",
+    ("angles", "4"): "cross bond-angle",
+    ("angles", "8"): "tabulated angle",
+    ("angles", "9"): "linear angle",
+    ("dihedrals", "8"): "tabulated dihedral",
+    ("dihedrals", "11"): "combined bending-torsion",
+    ("position_restraints", "2"): "flat-bottomed position restraint",
+    ("virtual_sites2", "2"): "2fd, at a fixed distance",
+    ("virtual_sites4", "1"): "4fd, deprecated",
     ("pairtypes", "2"): "with charges",
 }

@@ -129,8 +129,9 @@ class Molecule:
                     raise FileFormatError(
                         f"{where}: the multiplicity of a torsion must be an integer, got {term.values[1]}"
                     )
-                self._add(term.kind, atoms if term.places is None else tuple(atoms[k] for k in term.places),
-                          term.values)
+                self._add(
+                    term.kind, atoms if term.places is None else tuple(atoms[k] for k in term.places), term.values
+                )
 
     def _pair(self, words: list[str], types: Types, where: str, section: str = "pairs") -> None:
         atoms, function, given = self._head(section, words, 2, ["1", "2"] if section == "pairs" else ["1"], where)
@@ -250,10 +251,22 @@ def _exactly(count: int, values: list[float], where: str) -> list[float]:
 
 
 _READERS: dict[str, Callable] = {
-    "atoms": Molecule._atom, "pairs": Molecule._pair, "pairs_nb": Molecule._pair_nb, "exclusions": Molecule._exclusion,
-    "settles": Molecule._settle, "cmap": Molecule._cmap, "position_restraints": Molecule._position_restraint,
-    "virtual_sites1": Molecule._site1, "virtual_sites2": Molecule._site2, "virtual_sites3": Molecule._site3,
-    "virtual_sites4": Molecule._site4, "virtual_sitesn": Molecule._siten, "dummies1": Molecule._site1,
-    "dummies2": Molecule._site2, "dummies3": Molecule._site3, "dummies4": Molecule._site4, "dummiesn": Molecule._siten,
+    "atoms": Molecule._atom,
+    "pairs": Molecule._pair,
+    "pairs_nb": Molecule._pair_nb,
+    "exclusions": Molecule._exclusion,
+    "settles": Molecule._settle,
+    "cmap": Molecule._cmap,
+    "position_restraints": Molecule._position_restraint,
+    "virtual_sites1": Molecule._site1,
+    "virtual_sites2": Molecule._site2,
+    "virtual_sites3": Molecule._site3,
+    "virtual_sites4": Molecule._site4,
+    "virtual_sitesn": Molecule._siten,
+    "dummies1": Molecule._site1,
+    "dummies2": Molecule._site2,
+    "dummies3": Molecule._site3,
+    "dummies4": Molecule._site4,
+    "dummiesn": Molecule._siten,
 }
 Molecule.SECTIONS = (*FORMS, *_READERS)

@@ -113,7 +113,7 @@ class _Preprocessor:
     def _find(self, text: str, path: Path, where: str) -> Path:
         quoted = _FILE.match(text)
         if quoted is None:
-            raise FileFormatError(f'{where}: #include must name a file in quotes, got {text!r}')
+            raise FileFormatError(f"{where}: #include must name a file in quotes, got {text!r}")
         for folder in (path.parent, *self.folders):
             if (folder / quoted[2]).is_file():
                 return folder / quoted[2]

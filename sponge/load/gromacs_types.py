@@ -58,8 +58,15 @@ def unsupported(section: str, function: str, where: str, known: Sequence[str]) -
 class Types:
     """The sections of a topology that come before its molecules."""
 
-    SECTIONS = (*_LISTED, "defaults", "atomtypes", "nonbond_params", "pairtypes", "implicit_genborn_params",
-                "cmaptypes")
+    SECTIONS = (
+        *_LISTED,
+        "defaults",
+        "atomtypes",
+        "nonbond_params",
+        "pairtypes",
+        "implicit_genborn_params",
+        "cmaptypes",
+    )
 
     def __init__(self) -> None:
         self.rule = 0  # of [ defaults ]; 0 until that is read
@@ -114,8 +121,13 @@ class Types:
                 f"{where}: an atom type must have a name, mass, charge, kind and two Lennard-Jones parameters, got "
                 f"{' '.join(words)!r}"
             )
-        kind = check.choice(rest[2].upper(), ("A", "V", "D"), f"{where}: kinds of particles", error=FileFormatError,
-                            hint="shells are not supported")
+        kind = check.choice(
+            rest[2].upper(),
+            ("A", "V", "D"),
+            f"{where}: kinds of particles",
+            error=FileFormatError,
+            hint="shells are not supported",
+        )
         number, mass, charge, v, w = numbers([number, *rest[:2], *rest[3:]], where)
         if w < 0 or (self.rule == 1 and v < 0):
             raise FileFormatError(f"{where}: Lennard-Jones parameters must not be negative, got {v:g} and {w:g}")
@@ -158,8 +170,9 @@ class Types:
             a, b = words[:2]
             words = [*((a, "X", "X", b) if words[2] == "2" else ("X", a, b, "X")), *words[2:]]
         if len(words) <= count or words[count] not in functions:
-            raise unsupported(section.removesuffix("types") + "s", words[count] if len(words) > count else "none",
-                              where, [*functions])
+            raise unsupported(
+                section.removesuffix("types") + "s", words[count] if len(words) > count else "none", where, [*functions]
+            )
         key, function = tuple(words[:count]), words[count]
         values = numbers(words[count + 1 :], where)
         if len(values) != functions[function].count:

@@ -77,8 +77,11 @@ def read_mmcif(
     ]
     cell = structure.cell
     lengths = np.array([cell.a, cell.b, cell.c]) / 10
-    box = boxes.from_lengths_angles(lengths,
-                                    np.radians([cell.alpha, cell.beta, cell.gamma])) if np.all(lengths > 0.1) else None
+    box = (
+        boxes.from_lengths_angles(lengths, np.radians([cell.alpha, cell.beta, cell.gamma]))
+        if np.all(lengths > 0.1)
+        else None
+    )
     found = assemble(
         atoms,
         box,
@@ -122,8 +125,10 @@ def _records(model, where):
         e or element_of("", name if len(name) > 3 else f" {name:<3}", residue)
         for e, name, residue in zip(columns[6], columns[0], columns[2])
     ]
-    for bad, what in ((~np.isfinite(positions).all(axis=1), "finite coordinates"),
-                      ([e is None for e in elements], "a known element")):
+    for bad, what in (
+        (~np.isfinite(positions).all(axis=1), "finite coordinates"),
+        ([e is None for e in elements], "a known element"),
+    ):
         if np.any(bad):
             k = int(np.argmax(bad))
             raise FileFormatError(

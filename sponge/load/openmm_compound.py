@@ -41,16 +41,29 @@ def _centroid(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     if not len(atoms):
         return
     found = [[(int(p.attrib["p"]), p.get("weight")) for p in group] for group in children(force, "Groups")]
-    check_indices(np.array([p for group in found for p, _ in group], int), terms.n, f"{where}: particles of groups",
-                  FileFormatError)
+    check_indices(
+        np.array([p for group in found for p, _ in group], int),
+        terms.n,
+        f"{where}: particles of groups",
+        FileFormatError,
+    )
     points, energy = tuple(f"g{i + 1}" for i in range(k)), force.attrib["energy"]
 
     def make():
         masses = terms.system.masses
-        groups = [(np.array([p for p, _ in group]),
-                   np.array([masses[p] if w is None else float(w) for p, w in group])) for group in found]
-        return ExpressionCompound(energy, atoms, values, functions=tables(force, where), groups=groups, points=points,
-                                  name="centroid_expression")
+        groups = [
+            (np.array([p for p, _ in group]), np.array([masses[p] if w is None else float(w) for p, w in group]))
+            for group in found
+        ]
+        return ExpressionCompound(
+            energy,
+            atoms,
+            values,
+            functions=tables(force, where),
+            groups=groups,
+            points=points,
+            name="centroid_expression",
+        )
 
     terms.potential(make)
 
@@ -60,11 +73,14 @@ def _hydrogen_bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     donors, of_donors = parameters(force, "PerDonorParameters", "Donors", ("p1", "p2", "p3"), where)
     acceptors, of_acceptors = parameters(force, "PerAcceptorParameters", "Acceptors", ("p1", "p2", "p3"), where)
     if len(donors) * len(acceptors) > _MOST_TERMS:
-        raise FileFormatError(f"{where}: there must be at most {_MOST_TERMS} pairs of a donor and an acceptor, got "
-                              f"{len(donors)} x {len(acceptors)}")
+        raise FileFormatError(
+            f"{where}: there must be at most {_MOST_TERMS} pairs of a donor and an acceptor, got "
+            f"{len(donors)} x {len(acceptors)}"
+        )
     apart = np.ones((len(donors), len(acceptors)), bool)
-    excluded = [np.array([int(e.attrib[of]) for e in children(force, "Exclusions")], int)
-                for of in ("donor", "acceptor")]
+    excluded = [
+        np.array([int(e.attrib[of]) for e in children(force, "Exclusions")], int) for of in ("donor", "acceptor")
+    ]
     for of, entries, n in zip(("donors", "acceptors"), excluded, apart.shape):
         check_indices(entries, n, f"{where}: excluded {of}", FileFormatError)
     apart[tuple(excluded)] = False
@@ -74,17 +90,26 @@ def _hydrogen_bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         given = np.concatenate([donors[d], acceptors[a]], axis=1)
         whole = np.all(given >= 0, axis=0)
         points = np.array(["d1", "d2", "d3", "a1", "a2", "a3"])
-        names, others = ({p.attrib["name"] for p in children(force, f"Per{of}Parameters")}
-                         for of in ("Donor", "Acceptor"))
+        names, others = (
+            {p.attrib["name"] for p in children(force, f"Per{of}Parameters")} for of in ("Donor", "Acceptor")
+        )
         if names & others:
-            raise FileFormatError(f"{where}: parameters of donors and acceptors must have different names, got "
-                                  f"{min(names & others)!r} of both")
+            raise FileFormatError(
+                f"{where}: parameters of donors and acceptors must have different names, got "
+                f"{min(names & others)!r} of both"
+            )
         columns = {k: (k, d if k in names else a) for k, v in (of_donors | of_acceptors).items() if np.ndim(v)}
         kept = points[whole].tolist()
         potential = ExpressionCompound(
-            force.attrib["energy"], np.ascontiguousarray(given[:, whole]), of_donors | of_acceptors, columns=columns,
-            functions=tables(force, where), points=kept, cutoff=cutoff_of(terms, force, where),
-            near=[(kept.index("d1"), kept.index("a1"))], name="hbond_expression",
+            force.attrib["energy"],
+            np.ascontiguousarray(given[:, whole]),
+            of_donors | of_acceptors,
+            columns=columns,
+            functions=tables(force, where),
+            points=kept,
+            cutoff=cutoff_of(terms, force, where),
+            near=[(kept.index("d1"), kept.index("a1"))],
+            name="hbond_expression",
         )
         terms.potential(lambda: potential)
     return force.attrib["method"] == "2"
@@ -120,8 +145,14 @@ def _many_particles(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         columns = {f"{name}{i + 1}": (name, sets[:, i]) for name in per for i in range(k)}
         near = [(0, i) for i in range(1, k)] if central else list(combinations(range(k), 2))
         potential = ExpressionCompound(
-            force.attrib["energy"], sets, values, columns=columns, functions=tables(force, where),
-            cutoff=cutoff_of(terms, force, where), near=near, name="many_particle_expression",
+            force.attrib["energy"],
+            sets,
+            values,
+            columns=columns,
+            functions=tables(force, where),
+            cutoff=cutoff_of(terms, force, where),
+            near=near,
+            name="many_particle_expression",
         )
         terms.potential(lambda: potential)
     return force.attrib["method"] == "2"
@@ -134,8 +165,9 @@ def _sets(n: int, k: int, central: bool, where: str) -> np.ndarray:
     for i in range(rest):
         count *= (n - int(central) - i) / (i + 1)
     if count > _MOST_TERMS:
-        raise FileFormatError(f"{where}: there must be at most {_MOST_TERMS} sets of particles, got {count:.3g} (fewer "
-                              f"particles)")
+        raise FileFormatError(
+            f"{where}: there must be at most {_MOST_TERMS} sets of particles, got {count:.3g} (fewer particles)"
+        )
     found = np.array(list(combinations(range(n), rest)), int).reshape(-1, rest)
     if not central:
         return found
@@ -189,7 +221,10 @@ def _volume(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
 
 
 READERS = {
-    "CustomCompoundBondForce": _compound, "CustomCentroidBondForce": _centroid, "CustomHbondForce": _hydrogen_bonds,
-    "CustomManyParticleForce": _many_particles, "CustomVolumeForce": _volume,
+    "CustomCompoundBondForce": _compound,
+    "CustomCentroidBondForce": _centroid,
+    "CustomHbondForce": _hydrogen_bonds,
+    "CustomManyParticleForce": _many_particles,
+    "CustomVolumeForce": _volume,
     "CustomCVForce": _variables,
 }

@@ -40,8 +40,9 @@ def flag(element: ET.Element, name: str, where: str, default: str = "0") -> bool
     return value == "1"
 
 
-def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...],
-               where: str) -> tuple[np.ndarray, dict[str, Any]]:
+def parameters(
+    force: ET.Element, per: str, entries: str, atoms: tuple[str, ...], where: str
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Atoms [m, k] and values of all variables, arrays [m] of the parameters of terms and numbers of the global
     ones.
     """
@@ -50,8 +51,9 @@ def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...]
     numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
     values = global_parameters(force, where)
     for k, name in enumerate(names):
-        values[name] = check.finite([float(r.attrib[f"param{k + 1}"]) for r in rows], f"{where}: parameter {name}",
-                                    error=FileFormatError)
+        values[name] = check.finite(
+            [float(r.attrib[f"param{k + 1}"]) for r in rows], f"{where}: parameter {name}", error=FileFormatError
+        )
     return numbers, values
 
 
@@ -78,8 +80,9 @@ def tables(force: ET.Element, where: str) -> dict[str, Tabulated]:
         values = np.array([float(v.attrib["v"]) for v in children(function, "Values")])
         axes = {f"{style}{d}DFunction": "xyz"[:d] for style in ("Discrete", "Continuous") for d in (1, 2, 3)}.get(kind)
         if axes is None:
-            raise FileFormatError(f"{where}: tabulated functions must be Discrete1DFunction to Continuous3DFunction, "
-                                  f"got {kind} {name!r}")
+            raise FileFormatError(
+                f"{where}: tabulated functions must be Discrete1DFunction to Continuous3DFunction, got {kind} {name!r}"
+            )
         if len(axes) > 1:
             sizes = [int(function.attrib[f"{axis}size"]) for axis in axes]
             values = np.ascontiguousarray(values.reshape(sizes[::-1]).T)  # the first axis runs fastest in the file
@@ -97,8 +100,15 @@ def tables(force: ET.Element, where: str) -> dict[str, Tabulated]:
 class Form:
     """The canonical form of an expression as a function of some variables; the rest are coefficients with values."""
 
-    def __init__(self, text: str, where: str, variables: tuple[str, ...], values: dict[str, Any], rows: int,
-                 functions: dict[str, int] | None = None):
+    def __init__(
+        self,
+        text: str,
+        where: str,
+        variables: tuple[str, ...],
+        values: dict[str, Any],
+        rows: int,
+        functions: dict[str, int] | None = None,
+    ):
         self.algebra, self.values, self.rows = Algebra(), values, rows
         self.split = Split(self.algebra, *variables)
         parsed = parse(text, where, (*variables, *values), functions)
@@ -292,6 +302,8 @@ def _nearest_spring(form: Form) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 READERS = {
-    "CustomBondForce": _bond, "CustomAngleForce": _angle, "CustomTorsionForce": _torsion,
+    "CustomBondForce": _bond,
+    "CustomAngleForce": _angle,
+    "CustomTorsionForce": _torsion,
     "CustomExternalForce": _external,
 }

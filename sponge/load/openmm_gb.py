@@ -49,14 +49,16 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
 def _compiled(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """The expressions as they are."""
     _, params = parameters(force, "PerParticleParameters", "Particles", (), where)
-    values = [(v.attrib["name"], v.attrib["expression"], _KINDS[v.attrib["type"]])
-              for v in children(force, "ComputedValues")]
+    values = [
+        (v.attrib["name"], v.attrib["expression"], _KINDS[v.attrib["type"]]) for v in children(force, "ComputedValues")
+    ]
     energies = [(v.attrib["expression"], _KINDS[v.attrib["type"]]) for v in children(force, "EnergyTerms")]
     excluded = [[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")]
     method = int(force.attrib["method"])
     terms.pair_method(where, method)
-    potential = ExpressionGB(values, energies, params, tables(force, where), excluded,
-                             float(force.attrib["cutoff"]) if method else None)
+    potential = ExpressionGB(
+        values, energies, params, tables(force, where), excluded, float(force.attrib["cutoff"]) if method else None
+    )
     terms.potential(lambda: potential)
 
 
@@ -91,8 +93,10 @@ def _implicit_solvent(terms: OpenMMTerms, force: ET.Element, where: str) -> None
         )
     prefactor, solute, solvent, found["kappa"] = pair
     # the file's Coulomb constant may differ in its last digits from ours: dielectric constants make up for it
-    dielectrics = {"solute_dielectric": solute * COULOMB / prefactor,
-                   "solvent_dielectric": solvent * COULOMB / prefactor}
+    dielectrics = {
+        "solute_dielectric": solute * COULOMB / prefactor,
+        "solvent_dielectric": solvent * COULOMB / prefactor,
+    }
     rescaling = {name: values[name] for name in ("alpha", "beta", "gamma") if name in values}
     terms.pair_method(where, int(force.attrib["method"]))
     terms.generalized_born(

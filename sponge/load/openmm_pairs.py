@@ -53,15 +53,17 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     listed = bool(groups) or len(kinds) > MOST_TYPES
     form = Form(text, where, ("r",), pair_values({k: kinds[:, c] for c, k in enumerate(columns)}) | constants, 0, arity)
     # the loops over pairs cannot look up a table by the distance
-    listed = listed or any(node[0] in functions and any(form.split.depends(t) for t in node[1:])
-                           for node in form.algebra.nodes)
+    listed = listed or any(
+        node[0] in functions and any(form.split.depends(t) for t in node[1:]) for node in form.algebra.nodes
+    )
     if not listed and (table := _lennard_jones(form, types, len(kinds), functions, where)):
         terms.exclude(where, excluded)
         terms.lennard_jones(where, method, table, cut | {"dispersion_correction": tail})
         return method == 2
     if tail and len(kinds) > MOST_TYPES:
-        raise FileFormatError(f"{where}: a long-range correction must be of at most {MOST_TYPES} kinds of particles, "
-                              f"got {len(kinds)}")
+        raise FileFormatError(
+            f"{where}: a long-range correction must be of at most {MOST_TYPES} kinds of particles, got {len(kinds)}"
+        )
     if not listed:
         terms.expect_exclusions(where, excluded)
 
@@ -70,8 +72,16 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
             return ExpressionPair(text, types, by_type, functions, **cut)
         pairs = _pairs(groups, excluded, n, where)
         both = {f"{k}{i + 1}": (k, pairs[:, i]) for k in columns for i in (0, 1)}
-        return ExpressionCompound(text, pairs, columns | constants, columns=both, functions=functions, near=[(0, 1)],
-                                  name="pair_expression", **cut)
+        return ExpressionCompound(
+            text,
+            pairs,
+            columns | constants,
+            columns=both,
+            functions=functions,
+            near=[(0, 1)],
+            name="pair_expression",
+            **cut,
+        )
 
     terms.potential(make)
     if tail:
@@ -92,15 +102,17 @@ def _types(columns: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, np.ndarr
     return kinds, types.reshape(-1)
 
 
-def _computed(parsed: Expression, values: dict[str, Any], functions: dict[str, Tabulated], n: int,
-              where: str) -> np.ndarray:
+def _computed(
+    parsed: Expression, values: dict[str, Any], functions: dict[str, Tabulated], n: int, where: str
+) -> np.ndarray:
     """Values of an expression for each particle."""
     found = np.array(np.broadcast_to(np.asarray(parsed(values, functions)), (n,)), np.float64)
     return check.finite(found, f"{where}: computed values", error=FileFormatError)
 
 
-def _lennard_jones(form: Form, types: np.ndarray, t: int, functions: dict[str, Tabulated],
-                   where: str) -> LJTable | None:
+def _lennard_jones(
+    form: Form, types: np.ndarray, t: int, functions: dict[str, Tabulated], where: str
+) -> LJTable | None:
     """The coefficients by types if the energy is a sum of powers -12 and -6 of the distance."""
     powers = form.powers(form.term, (t, t), form.values, functions)
     if powers is None or not set(powers) <= {-6, -12}:
@@ -113,8 +125,10 @@ def _lennard_jones(form: Form, types: np.ndarray, t: int, functions: dict[str, T
 
 def _groups(force: ET.Element, n: int, where: str) -> list[list[np.ndarray]]:
     """The two sets of particles of each interaction group."""
-    found = [[np.unique([int(p.attrib["index"]) for p in children(group, tag)]).astype(int)
-              for tag in ("Set1", "Set2")] for group in children(force, "InteractionGroups")]
+    found = [
+        [np.unique([int(p.attrib["index"]) for p in children(group, tag)]).astype(int) for tag in ("Set1", "Set2")]
+        for group in children(force, "InteractionGroups")
+    ]
     for group in found:
         check_indices(np.concatenate(group), n, f"{where}: particles of interaction groups", FileFormatError)
     return found
@@ -125,16 +139,19 @@ def _pairs(groups: list[list[np.ndarray]], excluded: np.ndarray, n: int, where: 
     found = []
     for one, two in groups:
         if len(one) * len(two) > 2 * _MOST_PAIRS:
-            raise FileFormatError(f"{where}: an interaction group must be of at most {2 * _MOST_PAIRS} pairs, got "
-                                  f"{len(one)} x {len(two)}")
+            raise FileFormatError(
+                f"{where}: an interaction group must be of at most {2 * _MOST_PAIRS} pairs, got {len(one)} x {len(two)}"
+            )
         i, j = (x.ravel() for x in np.meshgrid(one, two, indexing="ij"))
         twice = (i > j) & np.isin(j, one) & np.isin(i, two)
         found.append(np.stack([i, j], axis=1)[(i != j) & ~twice])
     if not groups:
         if n * (n - 1) // 2 > _MOST_PAIRS:
-            raise FileFormatError(f"{where}: pairs that no compiled loop takes (exclusions of their own, tables of "
-                                  f"the distance, or more than {MOST_TYPES} kinds of particles) must be at most "
-                                  f"{_MOST_PAIRS}, got {n * (n - 1) // 2}")
+            raise FileFormatError(
+                f"{where}: pairs that no compiled loop takes (exclusions of their own, tables of "
+                f"the distance, or more than {MOST_TYPES} kinds of particles) must be at most "
+                f"{_MOST_PAIRS}, got {n * (n - 1) // 2}"
+            )
         found = [np.stack(np.triu_indices(n, 1), axis=1)]
     pairs = np.concatenate(found)
     key = lambda p: np.min(p, axis=1).astype(np.int64) * n + np.max(p, axis=1)

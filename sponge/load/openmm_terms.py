@@ -95,8 +95,9 @@ class OpenMMTerms(Terms):
     def pair_method(self, where: str, method: int) -> None:
         """Note the method of a force between pairs: 0 no cut-off, 1 cut-off without images, 2 cut-off in a box."""
         if method not in _ALIKE:
-            raise FileFormatError(f"{where}: method must be 0 (NoCutoff), 1 (CutoffNonPeriodic) or 2 (CutoffPeriodic), "
-                                  f"got {method}")
+            raise FileFormatError(
+                f"{where}: method must be 0 (NoCutoff), 1 (CutoffNonPeriodic) or 2 (CutoffPeriodic), got {method}"
+            )
         if method == 1:
             self._not_in_a_box.append(where)
 

@@ -31,7 +31,10 @@ __all__ = ["load_openmm", "read_force", "read_state", "read_xml"]
 
 # Parts of an OpenMM System that are settings of a run to us
 _RUN = (
-    "MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
+    "MonteCarloBarostat",
+    "MonteCarloAnisotropicBarostat",
+    "MonteCarloMembraneBarostat",
+    "MonteCarloFlexibleBarostat",
     "AndersenThermostat",
 )
 # Attributes of all forces: groups choose what is computed together, all of them act here
@@ -48,8 +51,24 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
     "RBTorsionForce": ({"usesPeriodic"}, {"Torsions"}),
     "CMAPTorsionForce": ({"usesPeriodic"}, {"Maps", "Torsions"}),
     "NonbondedForce": (
-        _CUT | _SWITCH | {"alpha", "nx", "ny", "nz", "ljAlpha", "ljnx", "ljny", "ljnz", "dispersionCorrection",
-        "ewaldTolerance", "exceptionsUsePeriodic", "includeDirectSpace", "recipForceGroup", "rfDielectric"},
+        _CUT
+        | _SWITCH
+        | {
+            "alpha",
+            "nx",
+            "ny",
+            "nz",
+            "ljAlpha",
+            "ljnx",
+            "ljny",
+            "ljnz",
+            "dispersionCorrection",
+            "ewaldTolerance",
+            "exceptionsUsePeriodic",
+            "includeDirectSpace",
+            "recipForceGroup",
+            "rfDielectric",
+        },
         {"GlobalParameters", "ParticleOffsets", "ExceptionOffsets", "Particles", "Exceptions"},
     ),
     "DrudeForce": ({"usesPeriodic"}, {"Particles", "ScreenedPairs"}),
@@ -60,15 +79,21 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
     "CustomExternalForce": ({"energy"}, _GLOBAL | {"PerParticleParameters", "Particles"}),
     "CustomNonbondedForce": (
         _CUT | _SWITCH | {"energy", "useLongRangeCorrection"},
-        _GLOBAL | {"PerParticleParameters", "ComputedValues", "Particles", "Exclusions", "Functions",
-                   "InteractionGroups"},
+        _GLOBAL
+        | {"PerParticleParameters", "ComputedValues", "Particles", "Exclusions", "Functions", "InteractionGroups"},
     ),
-    "CustomCompoundBondForce": ({"energy", "particles", "usesPeriodic"},
-                                _GLOBAL | {"PerBondParameters", "Bonds", "Functions"}),
-    "CustomCentroidBondForce": ({"energy", "groups", "usesPeriodic"},
-                                _GLOBAL | {"PerBondParameters", "Groups", "Bonds", "Functions"}),
-    "CustomHbondForce": (_CUT | {"energy"}, _GLOBAL | {"PerDonorParameters", "PerAcceptorParameters", "Donors",
-                                                       "Acceptors", "Exclusions", "Functions"}),
+    "CustomCompoundBondForce": (
+        {"energy", "particles", "usesPeriodic"},
+        _GLOBAL | {"PerBondParameters", "Bonds", "Functions"},
+    ),
+    "CustomCentroidBondForce": (
+        {"energy", "groups", "usesPeriodic"},
+        _GLOBAL | {"PerBondParameters", "Groups", "Bonds", "Functions"},
+    ),
+    "CustomHbondForce": (
+        _CUT | {"energy"},
+        _GLOBAL | {"PerDonorParameters", "PerAcceptorParameters", "Donors", "Acceptors", "Exclusions", "Functions"},
+    ),
     "CustomManyParticleForce": (
         _CUT | {"energy", "particlesPerSet", "permutationMode"},
         _GLOBAL | {"PerParticleParameters", "Particles", "Exclusions", "TypeFilters", "Functions"},
@@ -76,8 +101,8 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
     "CustomCVForce": ({"energy"}, _GLOBAL | {"CollectiveVariables", "Functions"}),
     "CustomVolumeForce": ({"energy"}, _GLOBAL),
     "CustomGBForce": (
-        _CUT, _GLOBAL | {"PerParticleParameters", "ComputedValues", "EnergyTerms", "Particles", "Exclusions",
-                         "Functions"}
+        _CUT,
+        _GLOBAL | {"PerParticleParameters", "ComputedValues", "EnergyTerms", "Particles", "Exclusions", "Functions"},
     ),
 }
 
@@ -204,15 +229,19 @@ def load_openmm(
 
 def read_force(terms: OpenMMTerms, force: ET.Element, path: str | Path) -> bool:
     """Add a force, as a System has it, to the terms; return True if it needs the box."""
-    readers = (_READERS | openmm_custom.READERS | openmm_compound.READERS
-               | {"CustomNonbondedForce": read_pairs, "CustomGBForce": read_generalized_born})
+    readers = (
+        _READERS
+        | openmm_custom.READERS
+        | openmm_compound.READERS
+        | {"CustomNonbondedForce": read_pairs, "CustomGBForce": read_generalized_born}
+    )
     kind, name = force.get("type", ""), force.get("name", "")
     check.choice(kind, readers, f"{path}: the kind of force {name!r}", error=FileFormatError)
     where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
     _check_known(force, kind, where)
     uses_box = openmm_custom.flag(force, "usesPeriodic", where)
-    images = uses_box or _periodic_exceptions(force, where) or (
-        kind.startswith("Custom") and force.get("method") == "2"
+    images = (
+        uses_box or _periodic_exceptions(force, where) or (kind.startswith("Custom") and force.get("method") == "2")
     )
     with _as_written(where, "what OpenMM writes for it"), terms.images(images):
         periodic = bool(readers[kind](terms, force, where))
@@ -268,9 +297,7 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
             )
     kinds: list[virtual_sites.VirtualSite] = []
     for (tag, k), entries in found.items():
-        numbers = lambda *keys, entries=entries: np.array(
-            [[float(a[key]) for key in keys] for _, a in entries]
-        )
+        numbers = lambda *keys, entries=entries: np.array([[float(a[key]) for key in keys] for _, a in entries])
         each = lambda name, k=k: [f"{name}{j + 1}" for j in range(k)]
         atoms, parents = np.array([i for i, _ in entries]), numbers(*each("p")).astype(int)
         match tag:
@@ -405,5 +432,8 @@ _READERS = {
     "HarmonicAngleForce": _simple(OpenMMTerms.angles, "Angles", 3, "k", "a"),
     "PeriodicTorsionForce": _simple(OpenMMTerms.torsions, "Torsions", 4, "k", "periodicity", "phase"),
     "RBTorsionForce": _simple(OpenMMTerms.ryckaert_bellemans, "Torsions", 4, *(f"c{k}" for k in range(6))),
-    "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded, "DrudeForce": _drude, "GBSAOBCForce": _gbsa_obc,
+    "CMAPTorsionForce": _cmap,
+    "NonbondedForce": _nonbonded,
+    "DrudeForce": _drude,
+    "GBSAOBCForce": _gbsa_obc,
 }

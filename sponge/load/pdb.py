@@ -24,8 +24,9 @@ from .structure import AtomRecords, Structure, assemble, open_text, standard_res
 __all__ = ["pdb_model", "read_pdb", "structure_of_lines", "write_pdb"]
 
 
-def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest",
-             components: dict | None = None) -> Structure:
+def read_pdb(
+    path: str | Path, *, model: int | None = None, altloc: str = "highest", components: dict | None = None
+) -> Structure:
     """Atoms, bonds, positions and box of a PDB file.
 
     Chains end at TER and where the chain's letter changes. Bonds come from the standard residues, from disulfides (by
@@ -69,8 +70,9 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     return structure_of_lines(open_text(path).splitlines(), str(path), model, altloc, components)
 
 
-def structure_of_lines(lines: list[str], where: str, model: int | None = None, altloc: str = "highest",
-                       components: dict | None = None) -> Structure:
+def structure_of_lines(
+    lines: list[str], where: str, model: int | None = None, altloc: str = "highest", components: dict | None = None
+) -> Structure:
     """The structure of the lines of a PDB file; see `read_pdb`."""
     rows, segments, links, cell = _sort_lines(lines, model, where)
     if not rows:
@@ -322,8 +324,12 @@ def _encode36(number: int, width: int) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_pdb(path: str | Path | TextIO, topology: Topology | Structure, positions: np.ndarray | None = None,
-              box: np.ndarray | None = None) -> None:
+def write_pdb(
+    path: str | Path | TextIO,
+    topology: Topology | Structure,
+    positions: np.ndarray | None = None,
+    box: np.ndarray | None = None,
+) -> None:
     """Write a PDB file: one model, or one for each of several sets of positions.
 
     Water and residues that are not standard are HETATM; the latter have CONECT records, as have disulfides.
@@ -425,8 +431,9 @@ def _residue_columns(topology, r):
     name, chain = str(topology.residue_names[r]), str(topology.chain_ids[topology.chain_index[r]])
     text = str(topology.residue_ids[r])
     number, code = (
-        (text[:-1],
-         text[-1]) if len(text) > 1 and text[-1].isalpha() and text[:-1].lstrip("-").isdigit() else (text, " ")
+        (text[:-1], text[-1])
+        if len(text) > 1 and text[-1].isalpha() and text[:-1].lstrip("-").isdigit()
+        else (text, " ")
     )
     if number.lstrip("-").isdigit() and not -999 <= int(number) <= 9999:
         number = _encode36(int(number), 4) if int(number) > 0 else number

@@ -135,8 +135,12 @@ def _one_place(atoms, altloc):
         rows = np.flatnonzero(residue == r)
         letters = [str(a) for a in dict.fromkeys(atoms.altlocs[rows]) if a]
         occupancy = {a: atoms.occupancies[rows][atoms.altlocs[rows] == a].sum() for a in letters}
-        chosen = letters[0] if altloc == "first" else altloc if altloc in letters else max(
-            letters, key=occupancy.__getitem__
+        chosen = (
+            letters[0]
+            if altloc == "first"
+            else altloc
+            if altloc in letters
+            else max(letters, key=occupancy.__getitem__)
         )
         kind = atoms.residue_names[rows][atoms.altlocs[rows] == chosen][0]
         stays = (atoms.altlocs[rows] == "") | (atoms.altlocs[rows] == chosen)

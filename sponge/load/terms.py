@@ -21,7 +21,7 @@ WEIGHTS = {
     27: 58.933, 28: 58.693, 29: 63.546, 30: 65.38, 34: 78.971, 35: 79.904, 36: 83.798, 37: 85.468, 38: 87.62,
     47: 107.868, 48: 112.414, 53: 126.904, 54: 131.293, 55: 132.905, 56: 137.327, 78: 195.084, 79: 196.967, 80: 200.592,
     82: 207.2,
-}
+}  # fmt: skip
 
 
 def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.ndarray:
@@ -40,8 +40,9 @@ def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.nd
         return elements.astype(np.int32)
     stems = [str(name).strip("0123456789+-'* ").upper() for name in names]
     for i in np.flatnonzero(unknown):
-        best = min((NUMBERS.get(stems[i][:k], 0) for k in (1, 2)),
-                   key=lambda z: abs(WEIGHTS.get(z, np.inf) - masses[i]))
+        best = min(
+            (NUMBERS.get(stems[i][:k], 0) for k in (1, 2)), key=lambda z: abs(WEIGHTS.get(z, np.inf) - masses[i])
+        )
         # a methyl group whose hydrogens weigh 4 dalton leaves its carbon 9 dalton short
         if abs(WEIGHTS.get(best, np.inf) - masses[i]) < 10:
             elements[i] = best
@@ -57,8 +58,9 @@ def _undo_repartitioning(elements: np.ndarray, masses: np.ndarray, stems: list[s
     """Give atoms that handed mass on to hydrogens the element of their name: N of 11.99 dalton looks like C, O of 13.98
     like N.
     """
-    gains = {round(masses[i] - WEIGHTS[1],
-                   3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2}
+    gains = {
+        round(masses[i] - WEIGHTS[1], 3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2
+    }
     for i in range(len(stems)) if gains else ():
         named = NUMBERS.get(stems[i][:1], 0)
         if elements[i] > 1 and named in _HYDROGENS and named != elements[i] != NUMBERS.get(stems[i][:2], 0):
@@ -196,8 +198,16 @@ class Terms:
         """Any other potential, made by a function without arguments."""
         self._add.append(make)
 
-    def drude(self, where: str, particles: Any, charges: Any, polarizabilities: Any, anisotropies: Any, screened: Any,
-              thole: Any) -> None:
+    def drude(
+        self,
+        where: str,
+        particles: Any,
+        charges: Any,
+        polarizabilities: Any,
+        anisotropies: Any,
+        screened: Any,
+        thole: Any,
+    ) -> None:
         """Polarizable atoms; arguments of `drude_oscillators`, after the name of the section."""
         from ..potentials.polarizable.drude import drude_oscillators
 
@@ -214,11 +224,20 @@ class Terms:
     def check_count(self, positions: Any) -> None:
         """Raise FileFormatError if there are positions, but not of all atoms."""
         if positions is not None and len(positions) != self.n:
-            raise FileFormatError(f"{self.where}: has {self.n} atoms, got coordinates of {len(positions)} (do the "
-                                  f"files belong together?)")
+            raise FileFormatError(
+                f"{self.where}: has {self.n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
+            )
 
-    def system(self, topology: Topology, masses: np.ndarray, box: Any, positions: Any, velocities: Any,
-               hydrogen_mass: float | None, **options: Any) -> System:
+    def system(
+        self,
+        topology: Topology,
+        masses: np.ndarray,
+        box: Any,
+        positions: Any,
+        velocities: Any,
+        hydrogen_mass: float | None,
+        **options: Any,
+    ) -> System:
         """A system with all terms and exclusions; `options` are those of `System`."""
         system = System(topology, masses, box, positions, velocities, exclusions=self.exclusions, **options)
         self.add_to(system)

@@ -54,8 +54,16 @@ def whole_positions(system: SystemLike, positions: np.ndarray, box: np.ndarray |
     """
     if box is None:
         return positions
-    return make_whole(positions, np.concatenate([np.reshape(pairs, (-1, 2)) for pairs in (
-        system.topology.bonds, system.constraints.pairs, system.drude_pairs)]), box)
+    return make_whole(
+        positions,
+        np.concatenate(
+            [
+                np.reshape(pairs, (-1, 2))
+                for pairs in (system.topology.bonds, system.constraints.pairs, system.drude_pairs)
+            ]
+        ),
+        box,
+    )
 
 
 def _torn(positions, bonds, box):

@@ -44,17 +44,27 @@ class PairList(NamedTuple):
     window: np.ndarray  # the cluster that the first block of the force buffer belongs to
 
 
-def empty_lists(kind: int, chunks: int, sizes: dict[str, int], clusters: Clusters,
-                shifts: np.ndarray) -> tuple[PairList, PairList]:
+def empty_lists(
+    kind: int, chunks: int, sizes: dict[str, int], clusters: Clusters, shifts: np.ndarray
+) -> tuple[PairList, PairList]:
     """Return the outer list of a kind, and the inner one."""
     place = np.uint16 if sizes["touched"] <= _SHORT else np.int32
     touched, (n_touched, window) = sparse_zeros((chunks, sizes["touched"]), place), np.zeros((2, chunks), np.int64)
 
     def one():
         """Return a list; pairs and masks have one more than the search fills, as pruning writes before it decides."""
-        return PairList(kind, clusters.state, shifts, clusters.xs,
-                        sparse_zeros((chunks, sizes["entries"], WORDS), np.int32), np.zeros(chunks, np.int64),
-                        sparse_zeros((chunks, sizes["pairs"] + 1), place),
-                        sparse_zeros((chunks, sizes["masks"] + 1), np.uint16), touched, n_touched, window)
+        return PairList(
+            kind,
+            clusters.state,
+            shifts,
+            clusters.xs,
+            sparse_zeros((chunks, sizes["entries"], WORDS), np.int32),
+            np.zeros(chunks, np.int64),
+            sparse_zeros((chunks, sizes["pairs"] + 1), place),
+            sparse_zeros((chunks, sizes["masks"] + 1), np.uint16),
+            touched,
+            n_touched,
+            window,
+        )
 
     return one(), one()

@@ -69,8 +69,9 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
             time = max(life - 1, 0) * timestep
             free, bound = spread
             v = GAS_CONSTANT * temperature * time**2 * free
-            v = v + np.minimum(GAS_CONSTANT * temperature * time**2 * bound,
-                               _SWING**2 * temperature / _SWING_TEMPERATURE * (bound > 0))
+            v = v + np.minimum(
+                GAS_CONSTANT * temperature * time**2 * bound, _SWING**2 * temperature / _SWING_TEMPERATURE * (bound > 0)
+            )
             variance = np.maximum(v[:, None] + v, 1e-12)
             low, high = 0.0, 1.0
             for _ in range(22):
@@ -123,8 +124,9 @@ def _types(engine, cutoff):
     found: dict[tuple, Any] = {}
     for start in range(0, engine.n, _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
-        inverse, of_carrier = (np.where(m > 0, 1 / np.where(m > 0, m, 1), 1 / 16)
-                               for m in (masses[some], masses[carrier[some]]))
+        inverse, of_carrier = (
+            np.where(m > 0, 1 / np.where(m > 0, m, 1), 1 / 16) for m in (masses[some], masses[carrier[some]])
+        )
         bound = carrier[some] != np.arange(start, start + len(inverse))
         values = charges[some], sigmas[some], epsilons[some]
         rows = np.stack([of_carrier, np.where(bound, inverse, 0), *map(np.round, values, (1, 2, 1))], 1)

@@ -28,8 +28,7 @@ _SPARE = 1.15  # places in a row, over the most neighbors that an atom has when 
 
 @kernel(nogil=True)
 def fill(chunk, chunks, n, cutoff, xs, entries, sizes, listed, own, counts, neighbors, vectors):
-    """Rows of the atoms of a chunk; own[atom] is the atom's row, or -1. Neighbors beyond a row's end are counted only.
-    """
+    """Rows of the atoms of a chunk; own[atom] is the atom's row, or -1. Neighbors beyond a row are counted only."""
     places, limit = neighbors.shape[1], cutoff * cutoff
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row, entry = own[entries[i]], listed[i]
@@ -86,8 +85,12 @@ class Edges:
         self._rows = np.full(engine.n, -1, np.int32)
         self._rows[self.atoms] = np.arange(len(self.atoms))
         if not places:
-            pairs = find_pairs(engine.positions[self.atoms], engine.box if engine.periodic else None, self.cutoff,
-                               np.zeros((0, 2), int))
+            pairs = find_pairs(
+                engine.positions[self.atoms],
+                engine.box if engine.periodic else None,
+                self.cutoff,
+                np.zeros((0, 2), int),
+            )
             most = np.bincount(pairs.ravel(), minlength=1).max()
             places = min(int(most * _SPARE) + 2, max(len(self.atoms) - 1, 1))
         m = len(self.atoms)
@@ -102,8 +105,23 @@ class Edges:
         When a row is too short, the status is `FULL`: make new edges of at least ``most[0]`` places.
         """
         engine, listed = self.engine, shared_rows(self.engine, self.cutoff)
-        tasks = [Task(fill, listed.chunks, engine.n, self.cutoff, listed.xs, listed.atoms, listed.counts, listed.rows,
-                      self._rows, self.counts, self.neighbors, self.vectors, chunks=listed.chunks)]
+        tasks = [
+            Task(
+                fill,
+                listed.chunks,
+                engine.n,
+                self.cutoff,
+                listed.xs,
+                listed.atoms,
+                listed.counts,
+                listed.rows,
+                self._rows,
+                self.counts,
+                self.neighbors,
+                self.vectors,
+                chunks=listed.chunks,
+            )
+        ]
         check = Task(check_rows, engine.flags, self.neighbors.shape[1], self.most, self.counts)
         return [*listed.before, Phase(tasks, name="edges", redo=True), Phase([check], name="full edges")]
 

@@ -175,8 +175,9 @@ def _sift(order, first, root, n, heights):
 
 
 @kernel(nogil=True)
-def fill(chunk, chunks, n_groups, atom_start, order, before, heights, positions, box, periodic, has_lj, thermal,
-         clusters):
+def fill(
+    chunk, chunks, n_groups, atom_start, order, before, heights, positions, box, periodic, has_lj, thermal, clusters
+):
     """Sort each column by z and cut it into clusters; the order becomes the one before the next sort."""
     state, atoms, xs, built_xs, turns = clusters.state, clusters.atoms, clusters.xs, clusters.built_xs, clusters.turns
     low, high, lj, slots, cluster_start = clusters.low, clusters.high, clusters.lj, clusters.slots, clusters.start

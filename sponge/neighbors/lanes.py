@@ -6,8 +6,17 @@ import numpy as np
 
 from triskele.core.extend import device, simd, template
 
-__all__ = ["add_quarters", "clear_touched", "close_touched", "first", "first_not_below", "second", "second_cluster",
-           "shifted", "since"]
+__all__ = [
+    "add_quarters",
+    "clear_touched",
+    "close_touched",
+    "first",
+    "first_not_below",
+    "second",
+    "second_cluster",
+    "shifted",
+    "since",
+]
 
 
 @device
@@ -53,8 +62,7 @@ def close_touched(chunk, pairs, total, block, lanes):
 
 @template
 def second_cluster(pair, k, origin, clusters):
-    """Return a second cluster, and its number counted from the start of the chunk's window, which may run over the end.
-    """
+    """Return a second cluster, and its number from the start of the chunk's window, which may run over the end."""
     at = np.int64(simd.load_scalar(pair, k))
     j = at + origin
     return j - clusters * (j >= clusters), at
@@ -71,8 +79,11 @@ def since(cluster, origin, clusters):
 def shifted(xs, i, shifts, s):
     """Coordinates of a first cluster, shifted by a vector of the lattice."""
     real = xs.dtype.type
-    return (first(xs, 16 * i) + real(shifts[3 * s]), first(xs, 16 * i + 4) + real(shifts[3 * s + 1]),
-            first(xs, 16 * i + 8) + real(shifts[3 * s + 2]))
+    return (
+        first(xs, 16 * i) + real(shifts[3 * s]),
+        first(xs, 16 * i + 4) + real(shifts[3 * s + 1]),
+        first(xs, 16 * i + 8) + real(shifts[3 * s + 2]),
+    )
 
 
 @device

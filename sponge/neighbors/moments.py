@@ -30,5 +30,6 @@ class Moment:
 
     def __init__(self, engine: Engine):
         self.positions, self.box = np.zeros((engine.n, 3)), np.zeros((3, 3))
-        self.task = Task(note, engine.atom_starts, engine.positions, engine.box, self.positions, self.box,
-                         chunks=engine.atom_chunks)
+        self.task = Task(
+            note, engine.atom_starts, engine.positions, engine.box, self.positions, self.box, chunks=engine.atom_chunks
+        )

@@ -102,10 +102,18 @@ class NeighborList:
         self._order, self._before = np.zeros(n, np.int32), np.arange(n, dtype=np.int32)
         xs, built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
         low, high = (np.zeros((3, most_clusters + 16), self.real) for _ in range(2))
-        self.clusters = Clusters(self.state, np.zeros(self._most_columns * self._n_groups + 1, np.int64),
-                                 np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32), xs, built_xs,
-                                 aligned_zeros(12 * most_clusters, np.int32), low, high,
-                                 np.zeros(most_clusters, np.uint8))
+        self.clusters = Clusters(
+            self.state,
+            np.zeros(self._most_columns * self._n_groups + 1, np.int64),
+            np.full(4 * most_clusters, -1, np.int32),
+            np.zeros(n, np.int32),
+            xs,
+            built_xs,
+            aligned_zeros(12 * most_clusters, np.int32),
+            low,
+            high,
+            np.zeros(most_clusters, np.uint8),
+        )
         self.atoms, self.slots, self.xs = self.clusters.atoms, self.clusters.slots, self.clusters.xs
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
         self._thermal = np.zeros(n, self.real)
@@ -120,8 +128,12 @@ class NeighborList:
         per_chunk = most_clusters // self.chunks + 1
         # forces go to the rows of columns within reach to both sides, where columns are 0.34 nm wide
         span = (2 * (self.cutoff + 3.5 * _BUFFER) / 0.34 + 3) * n / 4 / (0.63 * np.cbrt(n))
-        self._sizes = {"pairs": int(per_chunk * half_shell) + 512, "entries": per_chunk * 3 + 500,
-                       "masks": 8 * per_chunk + 512, "touched": min(most_clusters, int(span) + per_chunk)}
+        self._sizes = {
+            "pairs": int(per_chunk * half_shell) + 512,
+            "entries": per_chunk * 3 + 500,
+            "masks": 8 * per_chunk + 512,
+            "touched": min(most_clusters, int(span) + per_chunk),
+        }
         self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
         self._plans_version = -1
         self.moments = {"built": Moment(engine), "pruned": Moment(engine)}
@@ -183,40 +195,120 @@ class NeighborList:
 
     def _phases(self) -> list[Phase]:
         e, need, pruning = self.engine, self.word, self.word + 1
-        tick = Task(search.clock, need, pruning, FIRST_WORD, LAST_WORD, e.flags, e.box, int(e.periodic), self.images,
-                    self.shifts, self.geometry, self.state)
-        move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, int(e.periodic), self.geometry,
-                    self.clusters, chunks=self.chunks)
-        prunes = [Task(search.prune, self.geometry, outer, inner, chunks=self.chunks)
-                  for outer, inner in zip(self._outer, self.lists)]
+        tick = Task(
+            search.clock,
+            need,
+            pruning,
+            FIRST_WORD,
+            LAST_WORD,
+            e.flags,
+            e.box,
+            int(e.periodic),
+            self.images,
+            self.shifts,
+            self.geometry,
+            self.state,
+        )
+        move = Task(
+            search.refresh,
+            self.chunks,
+            need,
+            e.flags,
+            e.positions,
+            e.box,
+            int(e.periodic),
+            self.geometry,
+            self.clusters,
+            chunks=self.chunks,
+        )
+        prunes = [
+            Task(search.prune, self.geometry, outer, inner, chunks=self.chunks)
+            for outer, inner in zip(self._outer, self.lists)
+        ]
         finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
         self._sorting = Phase([], flag=need, name="list parameters")
-        return [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates"),
-                *(Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}")
-                  for k, tasks in enumerate(self._sort_stages())),
-                # searches share marks and scratch, so each kind is a phase
-                *(Phase([self._search(outer)], flag=need, name="list search") for outer in self._outer),
-                self._sorting, Phase([*prunes, self.moments["pruned"].task], flag=pruning, name="list prune"),
-                Phase([finish], flag=pruning, name="list finish")]
+        return [
+            Phase([tick], name="list clock"),
+            Phase([move], name="sorted coordinates"),
+            *(
+                Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}")
+                for k, tasks in enumerate(self._sort_stages())
+            ),
+            # searches share marks and scratch, so each kind is a phase
+            *(Phase([self._search(outer)], flag=need, name="list search") for outer in self._outer),
+            self._sorting,
+            Phase([*prunes, self.moments["pruned"].task], flag=pruning, name="list prune"),
+            Phase([finish], flag=pruning, name="list finish"),
+        ]
 
     def _sort_stages(self) -> list[list[Task]]:
         """The tasks that sort the atoms into clusters, in the order of `grid`."""
         e, c, periodic, groups = self.engine, self._sort_chunks, int(self.engine.periodic), self._n_groups
         wrap = Task(grid.wrap, c, e.positions, e.box, periodic, self._heights, self._extent, chunks=c)
         columns = Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)
-        count = Task(grid.count, c, e.positions, e.box, periodic, self._groups, groups, self.geometry, self.state,
-                     self._before, self._keys, self._counts, chunks=c)
-        start = Task(grid.start, c, groups, self.state, self._counts, self._atom_start, self.clusters.start,
-                     self.word + 1, e.flags)
+        count = Task(
+            grid.count,
+            c,
+            e.positions,
+            e.box,
+            periodic,
+            self._groups,
+            groups,
+            self.geometry,
+            self.state,
+            self._before,
+            self._keys,
+            self._counts,
+            chunks=c,
+        )
+        start = Task(
+            grid.start,
+            c,
+            groups,
+            self.state,
+            self._counts,
+            self._atom_start,
+            self.clusters.start,
+            self.word + 1,
+            e.flags,
+        )
         place = Task(grid.place, c, self._before, self._keys, self._counts, self._order, chunks=c)
-        fill = Task(grid.fill, self.chunks, groups, self._atom_start, self._order, self._before, self._heights,
-                    e.positions, e.box, periodic, self.has_lj, self._thermal, self.clusters, chunks=self.chunks)
+        fill = Task(
+            grid.fill,
+            self.chunks,
+            groups,
+            self._atom_start,
+            self._order,
+            self._before,
+            self._heights,
+            e.positions,
+            e.box,
+            periodic,
+            self.has_lj,
+            self._thermal,
+            self.clusters,
+            chunks=self.chunks,
+        )
         return [[wrap, self.moments["built"].task], [columns], [count], [start], [place], [fill]]
 
     def _search(self, outer: PairList) -> Task:
-        return Task(search.search, self.chunks, self._n_groups, self._groups, self.engine.flags, self.images,
-                    self.geometry, self.clusters, self._excluded_start, self._excluded, self._marks, self._unplaced,
-                    self._scratch, outer, chunks=self.chunks)
+        return Task(
+            search.search,
+            self.chunks,
+            self._n_groups,
+            self._groups,
+            self.engine.flags,
+            self.images,
+            self.geometry,
+            self.clusters,
+            self._excluded_start,
+            self._excluded,
+            self._marks,
+            self._unplaced,
+            self._scratch,
+            outer,
+            chunks=self.chunks,
+        )
 
     def mark(self) -> tuple[int, int]:
         """Return the state that `resume` takes."""
@@ -268,8 +360,9 @@ class NeighborList:
                 masks[len(k) - masked :] = part.masks[c, entry[MASK] : entry[MASK] + masked]
                 row, lane = np.nonzero(masks[:, None] >> np.arange(16) & 1)
                 second = (part.pairs[c, k[row]] + part.window[c]) % clusters
-                found.append(np.stack([4 * entry[I] + lane // 4, 4 * second + lane % 4,
-                                       np.full(len(row), entry[SHIFT])], 1))
+                found.append(
+                    np.stack([4 * entry[I] + lane // 4, 4 * second + lane % 4, np.full(len(row), entry[SHIFT])], 1)
+                )
         slots, others, image = np.concatenate([np.zeros((0, 3), np.int64), *found]).T
         real = (self.atoms[slots] >= 0) & (self.atoms[others] >= 0)
         slots, others, image = slots[real], others[real], image[real]
@@ -325,8 +418,10 @@ def _grow(engine: Engine) -> bool:
 def box_too_small(engine: Engine) -> bool:
     """Raise BoxError."""
     cutoff = max(neighbors.cutoff for neighbors in engine.neighbor_lists.values())
-    raise BoxError(f"neighbor list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
-                   f"{engine.box.tolist()} (a smaller cut-off, or a larger system)")
+    raise BoxError(
+        f"neighbor list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
+        f"{engine.box.tolist()} (a smaller cut-off, or a larger system)"
+    )
 
 
 def shared_list(engine: Engine, cutoff: float) -> NeighborList:

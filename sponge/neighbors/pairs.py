@@ -72,8 +72,9 @@ def _by_cells(x, box, cells, order, starts, left_out, partners, r2, out):
     return n
 
 
-def find_pairs(positions: np.ndarray, box: np.ndarray | None, cutoff: float | None,
-               exclusions: np.ndarray) -> np.ndarray:
+def find_pairs(
+    positions: np.ndarray, box: np.ndarray | None, cutoff: float | None, exclusions: np.ndarray
+) -> np.ndarray:
     """Pairs i < j closer than `cutoff` (nm; None: all pairs) that are not excluded, int64 [m, 2]."""
     starts, partners = _partners(exclusions, len(positions))
     if cutoff is not None:

@@ -23,8 +23,18 @@ from .state import N_STATE, SMALL_BOX, aligned_zeros
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["EVERYWHERE", "NeighborRows", "add_virial", "check_extent", "describe", "eight", "even", "odd",
-           "shared_rows", "zipped"]
+__all__ = [
+    "EVERYWHERE",
+    "NeighborRows",
+    "add_virial",
+    "check_extent",
+    "describe",
+    "eight",
+    "even",
+    "odd",
+    "shared_rows",
+    "zipped",
+]
 
 SKIN = 0.1  # nm
 EVERYWHERE = 1e5  # nm: a cut-off of clusters whose pairs all count
@@ -38,8 +48,10 @@ _IMAGES = sorted(itertools.product(range(-3, 4), range(-2, 3), (-1, 0, 1)), key=
 @template
 def _two(xs, rows, at):
     """Entries `at` and at + 2 of a row."""
-    return simd.concat(simd.load(xs, 4 * np.int64(simd.load_scalar(rows, at)), 4),
-                       simd.load(xs, 4 * np.int64(simd.load_scalar(rows, at + 2)), 4))
+    return simd.concat(
+        simd.load(xs, 4 * np.int64(simd.load_scalar(rows, at)), 4),
+        simd.load(xs, 4 * np.int64(simd.load_scalar(rows, at + 2)), 4),
+    )
 
 
 @template
@@ -165,8 +177,25 @@ def wrap(chunk, n, positions, box, periodic, radius, cells, sizes, grid, wrapped
 
 
 @kernel(nogil=True)
-def sort(chunk, n, flags, positions, box, periodic, images, radius, wrapped, grid, sizes, starts, keys, atoms, turns,
-         xs, built):
+def sort(
+    chunk,
+    n,
+    flags,
+    positions,
+    box,
+    periodic,
+    images,
+    radius,
+    wrapped,
+    grid,
+    sizes,
+    starts,
+    keys,
+    atoms,
+    turns,
+    xs,
+    built,
+):
     """Make the entries: atoms in the order of their cells, then the images within reach in the order of theirs.
 
     sizes[0] gets their number; starts [2, cells + 1] where the atoms and the images of a cell begin.
@@ -178,14 +207,18 @@ def sort(chunk, n, flags, positions, box, periodic, images, radius, wrapped, gri
         for s in range(images.shape[0]):
             vx = images[s, 0] * box[0, 0] + images[s, 1] * box[1, 0] + images[s, 2] * box[2, 0]
             vy, vz = images[s, 1] * box[1, 1] + images[s, 2] * box[2, 1], images[s, 2] * box[2, 2]
-            if s > 0 and (abs(vx) >= box[0, 0] + radius or abs(vy) >= box[1, 1] + radius
-                          or abs(vz) >= box[2, 2] + radius):
+            if s > 0 and (
+                abs(vx) >= box[0, 0] + radius or abs(vy) >= box[1, 1] + radius or abs(vz) >= box[2, 2] + radius
+            ):
                 continue
             kind = min(s, 1)
             for i in range(n):
                 x, y, z = wrapped[i, 0] + vx, wrapped[i, 1] + vy, wrapped[i, 2] + vz
-                if s > 0 and not (-radius <= x <= box[0, 0] + radius and -radius <= y <= box[1, 1] + radius
-                                  and -radius <= z <= box[2, 2] + radius):
+                if s > 0 and not (
+                    -radius <= x <= box[0, 0] + radius
+                    and -radius <= y <= box[1, 1] + radius
+                    and -radius <= z <= box[2, 2] + radius
+                ):
                     continue
                 if place:
                     k = starts[kind, keys[entries]]
@@ -245,7 +278,8 @@ def search(chunk, chunks, n, flags, radius, sizes, grid, starts, xs, counts, row
                             simd.concat(simd.load(xs, e, 4), simd.load(xs, e + 8, 4)),
                             simd.concat(simd.load(xs, e + 4, 4), simd.load(xs, e + 12, 4)),
                             simd.concat(simd.load(xs, e + 16, 4), simd.load(xs, e + 24, 4)),
-                            simd.concat(simd.load(xs, e + 20, 4), simd.load(xs, e + 28, 4)))
+                            simd.concat(simd.load(xs, e + 20, 4), simd.load(xs, e + 28, 4)),
+                        )
                         dx, dy, dz = ex - x, ey - y, ez - z
                         near = (dx * dx + dy * dy + dz * dz < limit) & (ranks < np.int32(last - k))
                         bits = np.int64(simd.bits(near & (ranks != np.int32(i - k))))
@@ -313,16 +347,81 @@ class NeighborRows:
         self._sorted = Phase([], "sequence", flag=need, name="rows parameters")
         self.before = [
             Phase([Task(clock, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.cutoff)], name="rows clock"),
-            Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * self.skin, self.sizes,
-                        self.atoms, self.turns, self.xs, self._built, chunks=self.chunks)], name="coordinates"),
-            Phase([Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped),
-                   self.moments["built"].task], flag=need, redo=True, name="rows wrap"),
-            Phase([Task(sort, n, e.flags, *place, self.images, radius, self._wrapped, self._grid, self.sizes, starts,
-                        keys, self.atoms, self.turns, self.xs, self._built)], flag=need, name="rows sort"),
-            Phase([Task(search, self.chunks, n, e.flags, radius, self.sizes, self._grid, starts, self.xs, self.counts,
-                        self.rows, chunks=self.chunks)], flag=need, name="rows search"),
+            Phase(
+                [
+                    Task(
+                        refresh,
+                        self.chunks,
+                        need,
+                        e.flags,
+                        e.positions,
+                        e.box,
+                        0.5 * self.skin,
+                        self.sizes,
+                        self.atoms,
+                        self.turns,
+                        self.xs,
+                        self._built,
+                        chunks=self.chunks,
+                    )
+                ],
+                name="coordinates",
+            ),
+            Phase(
+                [
+                    Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped),
+                    self.moments["built"].task,
+                ],
+                flag=need,
+                redo=True,
+                name="rows wrap",
+            ),
+            Phase(
+                [
+                    Task(
+                        sort,
+                        n,
+                        e.flags,
+                        *place,
+                        self.images,
+                        radius,
+                        self._wrapped,
+                        self._grid,
+                        self.sizes,
+                        starts,
+                        keys,
+                        self.atoms,
+                        self.turns,
+                        self.xs,
+                        self._built,
+                    )
+                ],
+                flag=need,
+                name="rows sort",
+            ),
+            Phase(
+                [
+                    Task(
+                        search,
+                        self.chunks,
+                        n,
+                        e.flags,
+                        radius,
+                        self.sizes,
+                        self._grid,
+                        starts,
+                        self.xs,
+                        self.counts,
+                        self.rows,
+                        chunks=self.chunks,
+                    )
+                ],
+                flag=need,
+                name="rows search",
+            ),
             self._sorted,
-            Phase([Task(finish, need, e.flags)], flag=need, name="rows finish")]
+            Phase([Task(finish, need, e.flags)], flag=need, name="rows finish"),
+        ]
 
     def grow(self, needed: int) -> None:
         """Make room for so many neighbors of an atom, or for minus so many entries; the plans must be rebuilt."""
@@ -382,6 +481,8 @@ def check_extent(engine: Engine, where: str) -> None:
     extent = float(np.linalg.norm(np.ptp(engine.positions, axis=0)))
     if extent > EVERYWHERE:
         far = int(np.argmax(np.linalg.norm(engine.positions - np.median(engine.positions, axis=0), axis=1)))
-        raise RuntimeError(f"{where}: at step {engine.flags[STEP]}, atoms must be at most {EVERYWHERE:g} nm apart for "
-                           f"all pairs to count, got {extent:.3g} nm; {engine.system.topology.describe(far)} is far "
-                           "from the others (remove it, or put it in a periodic box)")
+        raise RuntimeError(
+            f"{where}: at step {engine.flags[STEP]}, atoms must be at most {EVERYWHERE:g} nm apart for "
+            f"all pairs to count, got {extent:.3g} nm; {engine.system.topology.describe(far)} is far "
+            "from the others (remove it, or put it in a periodic box)"
+        )

@@ -91,8 +91,11 @@ def refresh(chunk, chunks, need, flags, positions, box, periodic, geometry, clus
     for i in range(chunk * state[CLUSTERS] // chunks, (chunk + 1) * state[CLUSTERS] // chunks):
         atom = simd.load(atoms, 4 * i, 4)
         there, at = atom >= np.int32(0), simd.maximum(atom, np.int32(0)) * np.int32(3)
-        x, y, z = simd.gather(positions,
-                              at), simd.gather(positions, at + np.int32(1)), simd.gather(positions, at + np.int32(2))
+        x, y, z = (
+            simd.gather(positions, at),
+            simd.gather(positions, at + np.int32(1)),
+            simd.gather(positions, at + np.int32(2)),
+        )
         if periodic:
             a = simd.convert(simd.load(turns, 12 * i, 4), np.float64)
             b = simd.convert(simd.load(turns, 12 * i + 4, 4), np.float64)
@@ -176,8 +179,10 @@ def _images_in_reach(begin, end, shifts, n_images, low, high, geometry, reach, f
     n = 0
     bounds = (np.inf, np.inf, np.inf), (-np.inf, -np.inf, -np.inf)
     for i in range(begin, end):
-        bounds = ((min(bounds[0][0], low[0, i]), min(bounds[0][1], low[1, i]), min(bounds[0][2], low[2, i])),
-                  (max(bounds[1][0], high[0, i]), max(bounds[1][1], high[1, i]), max(bounds[1][2], high[2, i])))
+        bounds = (
+            (min(bounds[0][0], low[0, i]), min(bounds[0][1], low[1, i]), min(bounds[0][2], low[2, i])),
+            (max(bounds[1][0], high[0, i]), max(bounds[1][1], high[1, i]), max(bounds[1][2], high[2, i])),
+        )
     for s in range(n_images):
         meets = True
         for a in range(3):
@@ -206,16 +211,23 @@ def _reached(low_z, high_z, begin, end, bottom, ceiling):
 def _grown(low, high, i, shifts, s, reach):
     """Corners of a cluster's bounding box, shifted by a vector of the lattice and grown by the reach."""
     x, y, z = shifts[3 * s], shifts[3 * s + 1], shifts[3 * s + 2]
-    return ((low[0, i] + x - reach, low[1, i] + y - reach, low[2, i] + z - reach),
-            (high[0, i] + x + reach, high[1, i] + y + reach, high[2, i] + z + reach))
+    return (
+        (low[0, i] + x - reach, low[1, i] + y - reach, low[2, i] + z - reach),
+        (high[0, i] + x + reach, high[1, i] + y + reach, high[2, i] + z + reach),
+    )
 
 
 @template
 def _meets(low, high, geometry):
     """Return True if a box meets the brick that holds the sorted atoms."""
-    return not (low[0] > geometry[LOW] + geometry[WIDE] or low[1] > geometry[LOW + 1] + geometry[WIDE + 1]
-                or low[2] > geometry[LOW + 2] + geometry[WIDE + 2] or high[0] < geometry[LOW]
-                or high[1] < geometry[LOW + 1] or high[2] < geometry[LOW + 2])
+    return not (
+        low[0] > geometry[LOW] + geometry[WIDE]
+        or low[1] > geometry[LOW + 1] + geometry[WIDE + 1]
+        or low[2] > geometry[LOW + 2] + geometry[WIDE + 2]
+        or high[0] < geometry[LOW]
+        or high[1] < geometry[LOW + 1]
+        or high[2] < geometry[LOW + 2]
+    )
 
 
 @template
@@ -312,8 +324,22 @@ def _add_entry(i, s, n_near, lj, mark, rows, mine, pair, mask, n_mine, n_pairs, 
 
 
 @kernel(nogil=True)
-def search(chunk, chunks, n_groups, groups, flags, images, geometry, clusters, excluded_start, excluded, marks,
-           unplaced, scratch, outer):
+def search(
+    chunk,
+    chunks,
+    n_groups,
+    groups,
+    flags,
+    images,
+    geometry,
+    clusters,
+    excluded_start,
+    excluded,
+    marks,
+    unplaced,
+    scratch,
+    outer,
+):
     """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch."""
     state, start, atoms, xs, lj = clusters.state, clusters.start, clusters.atoms, clusters.xs, clusters.lj
     n, kind, shifts, slots = state[CLUSTERS], outer.kind, outer.shifts, clusters.slots
@@ -344,8 +370,9 @@ def search(chunk, chunks, n_groups, groups, flags, images, geometry, clusters, e
             low, high = _grown(lows, highs, i, shifts, s, reach)
             if not _meets(low, high, geometry):
                 continue
-            n_close = _candidates(i, s == 0, own_x, group_j, n_groups, low, high, reach, geometry, state, start,
-                                  bottoms, tops, near)
+            n_close = _candidates(
+                i, s == 0, own_x, group_j, n_groups, low, high, reach, geometry, state, start, bottoms, tops, near
+            )
             if n_close < 0:
                 full = FULL_SCRATCH
                 break
@@ -353,8 +380,9 @@ def search(chunk, chunks, n_groups, groups, flags, images, geometry, clusters, e
             full = _lacking(mine, pair, mask, n_mine, n_pairs, n_masks, n_near, n_hit)
             if full:
                 break
-            n_mine, n_pairs, n_masks = _add_entry(i, s, n_near, lj, mark, rows, mine, pair, mask, n_mine, n_pairs,
-                                                  n_masks)
+            n_mine, n_pairs, n_masks = _add_entry(
+                i, s, n_near, lj, mark, rows, mine, pair, mask, n_mine, n_pairs, n_masks
+            )
         for k in range(n_hit):
             mark[hit[k]] = 0
         if full:

@@ -29,8 +29,17 @@ from .energy import (
     spline_moduli,
 )
 
-__all__ = ["Ewald", "PME", "dipole_reciprocal_energy", "dispersion_reciprocal_energy", "ewald_energy", "grid_size",
-           "multipole_matrix", "reciprocal_energy", "spline_moduli"]
+__all__ = [
+    "Ewald",
+    "PME",
+    "dipole_reciprocal_energy",
+    "dispersion_reciprocal_energy",
+    "ewald_energy",
+    "grid_size",
+    "multipole_matrix",
+    "reciprocal_energy",
+    "spline_moduli",
+]
 
 _ON_FIRST_USE = {"Ewald": "ewald", "PME": "mesh", "grid_size": "mesh"}  # what needs the compiler
 

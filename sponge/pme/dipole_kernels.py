@@ -71,8 +71,11 @@ def dipole_forces(chunk, chunks, charges, dipoles, mesh, forces, sums, flags):
         u = (mx * g[0] + my * g[1] + mz * g[2]) * g[6]
         v, t = (my * g[3] + mz * g[4]) * g[7], mz * g[5] * g[8]
         forces[i, 0], forces[i, 1], forces[i, 2] = _turned(
-            -(q * px + u * xx + v * xy + t * xz), -(q * py + u * xy + v * yy + t * yz),
-            -(q * pz + u * xz + v * yz + t * zz), g)
+            -(q * px + u * xx + v * xy + t * xz),
+            -(q * py + u * xy + v * yy + t * yz),
+            -(q * pz + u * xz + v * yz + t * zz),
+            g,
+        )
         if flags[ENERGY]:
             slope = _turned(px, py, pz, g)
             for a in range(3):

@@ -42,11 +42,28 @@ class DipolePME(PME):
     def add_field(self, dipoles: np.ndarray, total: np.ndarray) -> Task:
         """A task that adds the gathered field, and that of each dipole at its own place, to `total` [n, 3]."""
         engine = self.engine
-        return Task(kernels.add_field, engine.atom_starts, self._slots, self._field, dipoles, self._own, total,
-                    chunks=engine.atom_chunks)
+        return Task(
+            kernels.add_field,
+            engine.atom_starts,
+            self._slots,
+            self._field,
+            dipoles,
+            self._own,
+            total,
+            chunks=engine.atom_chunks,
+        )
 
     def felt_by(self, charges: np.ndarray, dipoles: np.ndarray) -> Task:
         """A task that sets `forces` and `sums`, after the stages of both."""
         chunks = len(self.sums)
-        return Task(kernels.dipole_forces, chunks, charges, dipoles, self._mesh, self.forces, self.sums,
-                    self.engine.flags, chunks=chunks)
+        return Task(
+            kernels.dipole_forces,
+            chunks,
+            charges,
+            dipoles,
+            self._mesh,
+            self.forces,
+            self.sums,
+            self.engine.flags,
+            chunks=chunks,
+        )

@@ -15,8 +15,18 @@ from triskele import core
 
 from ..units import COULOMB
 
-__all__ = ["coulomb_influence", "dipole_reciprocal_energy", "dispersion_influence", "dispersion_reciprocal_energy",
-           "ewald_energy", "mesh_factor", "multipole_matrix", "reciprocal_energy", "smooth_coulomb", "spline_moduli"]
+__all__ = [
+    "coulomb_influence",
+    "dipole_reciprocal_energy",
+    "dispersion_influence",
+    "dispersion_reciprocal_energy",
+    "ewald_energy",
+    "mesh_factor",
+    "multipole_matrix",
+    "reciprocal_energy",
+    "smooth_coulomb",
+    "spline_moduli",
+]
 
 
 def reciprocal_energy(
@@ -34,7 +44,8 @@ def reciprocal_energy(
     """
     influence = coulomb_influence(box, alpha, grid)
     return _mesh_energy(influence, charges, positions, box, grid, order) + _coulomb_constants(
-        charges, np.linalg.det(box), alpha)
+        charges, np.linalg.det(box), alpha
+    )
 
 
 def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
@@ -50,11 +61,12 @@ def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any
     square = mx * mx + my * my + mz * mz
     zero = _zero(grid)
     safe = square + zero
-    return np.exp(-(np.pi / alpha) ** 2 * safe) * (1 - zero) / safe * (COULOMB / (np.pi * volume))
+    return np.exp(-((np.pi / alpha) ** 2) * safe) * (1 - zero) / safe * (COULOMB / (np.pi * volume))
 
 
-def dipole_reciprocal_energy(charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float,
-                             grid: tuple[int, int, int], order: int = 5) -> Any:
+def dipole_reciprocal_energy(
+    charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5
+) -> Any:
     """Return the energy of smooth PME of charges and dipoles (n, 3) in e nm, as `reciprocal_energy` does for charges.
 
     Second derivatives by positions need order 5 or 6. A. Toukmaji, C. Sagui, J. Board, T. Darden, J. Chem. Phys. 113,
@@ -88,12 +100,16 @@ def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, in
     charge = sources[:, 0]
     own = 2 * alpha / np.sqrt(np.pi) * charge + 4 * alpha**3 / (3 * np.sqrt(np.pi)) * (1 - charge)
     background = np.pi / (alpha**2 * np.linalg.det(box)) * charge[:, None] * charge
-    return (real * weighted) @ np.transpose(real) + (imag * weighted) @ np.transpose(imag) - COULOMB * (
-        np.diag(own) + background)
+    return (
+        (real * weighted) @ np.transpose(real)
+        + (imag * weighted) @ np.transpose(imag)
+        - COULOMB * (np.diag(own) + background)
+    )
 
 
-def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
-                                 order: int = 5) -> Any:
+def dispersion_reciprocal_energy(
+    coefficients: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5
+) -> Any:
     """Return the energy of particle mesh Ewald for -c_i c_j / r^6: reciprocal sum and self energy, in kJ/mol.
 
     `coefficients` (n,) are the square roots of each atom's C6, 2 sigma^3 sqrt(epsilon), in (kJ/mol)^(1/2) nm^3: pairs
@@ -145,7 +161,7 @@ def ewald_energy(charges: Any, positions: Any, box: Any, alpha: float, counts: t
     zero = 1.0 * ~vectors.any(1)
     weight = np.where(vectors[:, 0] > 0, 1.0, 0.5) * (1 - zero)  # of a vector and its negative
     safe = square + zero
-    influence = weight * np.exp(-(np.pi / alpha) ** 2 * safe) / safe * (COULOMB / (np.pi * volume))
+    influence = weight * np.exp(-((np.pi / alpha) ** 2) * safe) / safe * (COULOMB / (np.pi * volume))
     energy = np.sum(influence * np.reshape(real**2 + imag**2, (-1,)))
     return energy + _coulomb_constants(charges, volume, alpha)
 
@@ -212,9 +228,12 @@ def _transforms(charges, positions, box, grid, order, dipoles=None, mesh_of=None
         dx, dy, dz = (np.stack(_spline_slopes(fraction[:, d], order), 1) for d in range(3))
         along = (dipoles @ inverse) * np.array(grid, float)  # by mesh coordinates
         mx, my, mz = along[:, 0, None], along[:, 1, None], along[:, 2, None]
-        spread = (spread + (mx * dx)[:, :, None, None] * wy[:, None, :, None] * wz[:, None, None, :]
-                  + wx[:, :, None, None] * ((my * dy)[:, None, :, None] * wz[:, None, None, :]
-                                            + wy[:, None, :, None] * (mz * dz)[:, None, None, :]))
+        spread = (
+            spread
+            + (mx * dx)[:, :, None, None] * wy[:, None, :, None] * wz[:, None, None, :]
+            + wx[:, :, None, None]
+            * ((my * dy)[:, None, :, None] * wz[:, None, None, :] + wy[:, None, :, None] * (mz * dz)[:, None, None, :])
+        )
     ix, iy, iz = index
     at = (ix[:, :, None, None] * grid[1] + iy[:, None, :, None]) * grid[2] + iz[:, None, None, :]
     points, shape = grid[0] * grid[1] * grid[2], tuple(grid)

@@ -39,8 +39,9 @@ class Ewald:
         n, self.engine, self.alpha = engine.n, engine, float(alpha)
         kx, ky, kz = counts
         self.charges = np.zeros(n)
-        self._pairs = pairs = np.array([(x, y) for x in range(kx) for y in range(0 if x == 0 else 1 - ky, ky)],
-                                       np.int64)
+        self._pairs = pairs = np.array(
+            [(x, y) for x in range(kx) for y in range(0 if x == 0 else 1 - ky, ky)], np.int64
+        )
         lanes = -(-kz // 16) * 16
         nz = np.stack([np.arange(lanes), -np.arange(lanes)])
         self._vectors = np.stack(np.broadcast_arrays(pairs[:, 0, None, None], pairs[:, 1, None, None], nz), -1)
@@ -59,12 +60,37 @@ class Ewald:
         self.before: list[Task] = []
         self.stages = [
             [Task(kernels.waves, starts, engine.positions, self._inverse, *waves, chunks=engine.atom_chunks)],
-            [Task(kernels.structure, chunks, self.charges, pairs, self._inverse, *waves, self._influence, self._slope,
-                  sums,
-                  self.rows, engine.flags, chunks=chunks)],
+            [
+                Task(
+                    kernels.structure,
+                    chunks,
+                    self.charges,
+                    pairs,
+                    self._inverse,
+                    *waves,
+                    self._influence,
+                    self._slope,
+                    sums,
+                    self.rows,
+                    engine.flags,
+                    chunks=chunks,
+                )
+            ],
         ]
-        self.reduce = [Task(kernels.field, starts, self.charges, pairs, self._inverse, *waves, sums, engine.forces,
-                            self._potentials, chunks=engine.atom_chunks)]
+        self.reduce = [
+            Task(
+                kernels.field,
+                starts,
+                self.charges,
+                pairs,
+                self._inverse,
+                *waves,
+                sums,
+                engine.forces,
+                self._potentials,
+                chunks=engine.atom_chunks,
+            )
+        ]
         self.update_charges(charges)
 
     def update_charges(self, charges: Any) -> None:

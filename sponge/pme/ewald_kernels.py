@@ -80,10 +80,28 @@ def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves,
             up_re, up_im, down_re, down_im = p - q, r + s, p + q, s - r
             if flags[ENERGY]:
                 power, mirror = up_re * up_re + up_im * up_im, down_re * down_re + down_im * down_im
-                _energy(rows, chunk, pairs[pair, 0], pairs[pair, 1], block, inverse, power * up,
-                        power * simd.load(slope, 2 * pair * lanes + block, 16), 1.0)
-                _energy(rows, chunk, pairs[pair, 0], pairs[pair, 1], block, inverse, mirror * down,
-                        mirror * simd.load(slope, (2 * pair + 1) * lanes + block, 16), -1.0)
+                _energy(
+                    rows,
+                    chunk,
+                    pairs[pair, 0],
+                    pairs[pair, 1],
+                    block,
+                    inverse,
+                    power * up,
+                    power * simd.load(slope, 2 * pair * lanes + block, 16),
+                    1.0,
+                )
+                _energy(
+                    rows,
+                    chunk,
+                    pairs[pair, 0],
+                    pairs[pair, 1],
+                    block,
+                    inverse,
+                    mirror * down,
+                    mirror * simd.load(slope, (2 * pair + 1) * lanes + block, 16),
+                    -1.0,
+                )
             up_re, up_im, down_re, down_im = up_re * up, up_im * up, down_re * down, down_im * down
             at = 4 * pair * lanes + block
             simd.store(sums, at, -up_im - down_im)

@@ -79,16 +79,33 @@ class PME:
         # spread; transform planes; solve along x; transform planes back; gather
         self.stages = [
             [Task(spread, r, self.charges, own, chunks=chunks)],
-            [Task(transforms.forward, by_planes, r, self.charges, own, pieces, piece_starts, planes,
-                  chunks=by_planes)],
-            [Task(transforms.solve, by_lines, layout.sizes, planes.spectrum, planes.scratch, self._green, self._virial,
-                  self._inverse, twice, layout.passes[0], layout.twiddles[0], self.rows, engine.flags,
-                  chunks=by_lines)],
+            [Task(transforms.forward, by_planes, r, self.charges, own, pieces, piece_starts, planes, chunks=by_planes)],
+            [
+                Task(
+                    transforms.solve,
+                    by_lines,
+                    layout.sizes,
+                    planes.spectrum,
+                    planes.scratch,
+                    self._green,
+                    self._virial,
+                    self._inverse,
+                    twice,
+                    layout.passes[0],
+                    layout.twiddles[0],
+                    self.rows,
+                    engine.flags,
+                    chunks=by_lines,
+                )
+            ],
             [Task(transforms.backward, by_planes, own, planes, chunks=by_planes)],
             [Task(gather, blocks, felt, own, self._field, chunks=blocks)],
         ]
-        self.reduce = [Task(mesh.add_forces, engine.atom_starts, self._slots, self._field, engine.forces,
-                            chunks=engine.atom_chunks)]
+        self.reduce = [
+            Task(
+                mesh.add_forces, engine.atom_starts, self._slots, self._field, engine.forces, chunks=engine.atom_chunks
+            )
+        ]
         self.update_charges(charges)
 
     def _sort(self, builds):
@@ -96,8 +113,17 @@ class PME:
         n, own = self.engine.n, self._mesh.slabs[:, mesh.OWN]
         owners = np.repeat(np.stack([np.cumsum(own) - own, own], 1), own, axis=0)
         counts = np.zeros(self._layout.shape[0] * self._mesh.sizes[mesh.BRICKS_Y] + 1, np.int64)
-        return Task(mesh.sort, self.engine.positions, self._mesh, owners, builds, np.full(1, -2, np.int64),
-                    np.zeros(n, np.int32), counts, self._slots)
+        return Task(
+            mesh.sort,
+            self.engine.positions,
+            self._mesh,
+            owners,
+            builds,
+            np.full(1, -2, np.int64),
+            np.zeros(n, np.int32),
+            counts,
+            self._slots,
+        )
 
     def update_charges(self, charges: Any) -> None:
         """Take new charges."""
@@ -117,9 +143,18 @@ class PME:
         geometry[16:].reshape(3, 4, 4)[:, :, :3] = (-inverse.T * np.array(n, float)[:, None])[:, None]
         volume = box[0, 0] * box[1, 1] * box[2, 2]
         scale = -(np.pi**1.5) * self.alpha**3 / 3 / volume if self.dispersion else COULOMB / (np.pi * volume)
-        transforms.influence(0, 1, int(self.dispersion), self.alpha, scale, self._layout.sizes, self._inverse,
-                             *self._moduli,
-                             self._green, self._virial)
+        transforms.influence(
+            0,
+            1,
+            int(self.dispersion),
+            self.alpha,
+            scale,
+            self._layout.sizes,
+            self._inverse,
+            *self._moduli,
+            self._green,
+            self._virial,
+        )
         own, background = self._own_energy(volume)
         self.rows[-1] = 0.0
         self.rows[-1, 0] = own + background
@@ -141,8 +176,17 @@ class PME:
     def slope_task(self, charges: np.ndarray, slopes: np.ndarray) -> Task:
         """A task that adds the derivatives of the energy by the `charges` to `slopes`, for a phase after the stages."""
         engine = self.engine
-        return Task(mesh.add_slopes, engine.atom_starts, self._slots, self._field, charges, engine.box, self.alpha,
-                    slopes, chunks=engine.atom_chunks)
+        return Task(
+            mesh.add_slopes,
+            engine.atom_starts,
+            self._slots,
+            self._field,
+            charges,
+            engine.box,
+            self.alpha,
+            slopes,
+            chunks=engine.atom_chunks,
+        )
 
     def _own_energy(self, volume):
         """Self energy, and the energy of the neutralizing background, which goes as 1 / volume."""
@@ -160,15 +204,24 @@ def _mesh(n, layout, order, slabs, chunks, dtype):
     bricks_y, bricks_z = ((m - 1) // 4 + (3 if wide else 2) for m in (ny, nz))
     bricks_y = -(-bricks_y // 4) * 4
     plane = (bricks_y * bricks_z | 1) * fft.LANES
-    values, slopes = (_coefficients(t, points - k, wide).astype(dtype)
-                      for k, t in enumerate(spline_polynomials(order)))
+    values, slopes = (_coefficients(t, points - k, wide).astype(dtype) for k, t in enumerate(spline_polynomials(order)))
     starts, atoms = np.zeros(len(slabs) + 1, np.int64), np.zeros(n + 16, np.int32)
     starts[-1], atoms[:n] = n, np.arange(n, dtype=np.int32)
-    return mesh.Mesh(np.array([nx, ny, nz, points, bricks_y, bricks_z, plane, 0], np.int64), np.zeros(64), values,
-                     slopes, slabs, atoms, starts,
-                     fft.aligned(int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH]) * plane, dtype),
-                     fft.aligned(chunks * mesh.SCRATCH, dtype), np.zeros((3, padded), dtype),
-                     np.zeros((2, padded), np.int32), np.zeros(n, np.int32), np.zeros(len(slabs), np.int64))
+    return mesh.Mesh(
+        np.array([nx, ny, nz, points, bricks_y, bricks_z, plane, 0], np.int64),
+        np.zeros(64),
+        values,
+        slopes,
+        slabs,
+        atoms,
+        starts,
+        fft.aligned(int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH]) * plane, dtype),
+        fft.aligned(chunks * mesh.SCRATCH, dtype),
+        np.zeros((3, padded), dtype),
+        np.zeros((2, padded), np.int32),
+        np.zeros(n, np.int32),
+        np.zeros(len(slabs), np.int64),
+    )
 
 
 def _moduli(layout, order):
@@ -187,8 +240,9 @@ def _planes(layout, slots, dtype):
     width = max(layout.scratch, 6 * layout.shape[0] * fft.LANES) + fft.LANES
     rows, work = (fft.aligned(slots * m, dtype).reshape(slots, -1) for m in (layout.rows, width))
     (y_table, z_table), (y_twiddles, z_twiddles) = layout.passes[1:], layout.twiddles[1:]
-    return transforms.Planes(layout.sizes, fft.aligned(layout.spectrum, dtype), rows, work, y_table, y_twiddles,
-                             z_table, z_twiddles)
+    return transforms.Planes(
+        layout.sizes, fft.aligned(layout.spectrum, dtype), rows, work, y_table, y_twiddles, z_table, z_twiddles
+    )
 
 
 def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:
@@ -203,9 +257,13 @@ def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:
         piece = order - 1 - k
         for j in range(piece + 1):
             for power in range(order):
-                values[k, power] += ((-1) ** j * comb(order, j) * comb(order - 1, power)
-                                     * float(piece - j) ** (order - 1 - power)
-                                     / factorial(order - 1))
+                values[k, power] += (
+                    (-1) ** j
+                    * comb(order, j)
+                    * comb(order - 1, power)
+                    * float(piece - j) ** (order - 1 - power)
+                    / factorial(order - 1)
+                )
         slopes[k, : order - 1] = values[k, 1:order] * np.arange(1, order)
     return values, slopes
 
@@ -244,8 +302,12 @@ def _slabs(n, nx, points):
     for c, slab in enumerate(slabs):
         first, end = c * nx // len(slabs), (c + 1) * nx // len(slabs)
         margin = _MARGIN if len(slabs) > 1 else 0
-        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT,
-              mesh.OWN]] = (first - margin) % nx, end - first + 2 * margin + points - 1, at, end - first
+        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT, mesh.OWN]] = (
+            (first - margin) % nx,
+            end - first + 2 * margin + points - 1,
+            at,
+            end - first,
+        )
         for k in range(slab[mesh.WIDTH]):
             owners[(first - margin + k) % nx].append(at + k)
         at += slab[mesh.WIDTH]

@@ -24,8 +24,18 @@ from triskele.core.extend import device, fft, kernel, simd, template
 
 from ..units import COULOMB
 
-__all__ = ["Mesh", "add_forces", "add_slopes", "gather", "gather_wide", "sort", "spread", "spread_dipoles",
-           "spread_wide", "take_charges"]
+__all__ = [
+    "Mesh",
+    "add_forces",
+    "add_slopes",
+    "gather",
+    "gather_wide",
+    "sort",
+    "spread",
+    "spread_dipoles",
+    "spread_wide",
+    "take_charges",
+]
 
 # words of `sizes` (int64)
 NX: Final = 0
@@ -54,7 +64,7 @@ _RESULTS: Final = 192
 # `spread` finds the atoms, for `gather`; strays int32 [n], from the first slot of a chunk on the atoms out of its
 # reach, and their number
 Mesh = namedtuple("Mesh", ["sizes", "geometry", "values", "slopes", "slabs", "order", "starts", "bricks", "scratch",
-                           "fractions", "places", "strays", "n_strays"])
+                           "fractions", "places", "strays", "n_strays"])  # fmt: skip
 
 _LOW_Y = (0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
 _HIGH_Y = (4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7)
@@ -147,8 +157,13 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, mesh):
     shift = slabs[chunk, FIRST] * plane
     bricks, rows, cleared = simd.address(elements, slabs[chunk, AT] * plane), sizes[BRICKS_Y], np.int64(0)
     zero = simd.splat(dtype.type(0), 16)
-    q, r, table, g, atoms = (simd.address(charges, 0), simd.address(positions, 0), simd.address(values, 0),
-                             simd.address(geometry, 0), simd.address(order, 0))
+    q, r, table, g, atoms = (
+        simd.address(charges, 0),
+        simd.address(positions, 0),
+        simd.address(values, 0),
+        simd.address(geometry, 0),
+        simd.address(order, 0),
+    )
     x, n = simd.address(scratch, chunk * SCRATCH), fractions.shape[1]
     fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
     to, shape, reach = simd.address(places, 0), simd.address(places, n), (wide - points) * plane
@@ -156,9 +171,10 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, mesh):
     for at in range(first, end, 16):
         i = simd.load(atoms, at, 16)
         rx, ry, rz = simd.gather(r, i * 3), simd.gather(r, i * 3 + 1), simd.gather(r, i * 3 + 2)
-        ux, bx = _wrapped(rx * simd.load_splat(g, 0,
-                                               16) + ry * simd.load_splat(g, 1, 16) + rz * simd.load_splat(g, 2, 16),
-                          simd.load_splat(g, 6, 16))
+        ux, bx = _wrapped(
+            rx * simd.load_splat(g, 0, 16) + ry * simd.load_splat(g, 1, 16) + rz * simd.load_splat(g, 2, 16),
+            simd.load_splat(g, 6, 16),
+        )
         uy, by = _wrapped(ry * simd.load_splat(g, 3, 16) + rz * simd.load_splat(g, 4, 16), simd.load_splat(g, 7, 16))
         uz, bz = _wrapped(rz * simd.load_splat(g, 5, 16), simd.load_splat(g, 8, 16))
         fx = simd.convert(ux - bx, dtype)
@@ -167,8 +183,9 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, mesh):
         simd.store(fz, at, simd.convert(uz - bz, dtype))
         ix, iy, iz = simd.convert(bx, np.int32), simd.convert(by, np.int32), simd.convert(bz, np.int32)
         # rows of bricks are cleared when they are first reached, and so are in the cache
-        cleared = _clear(bricks, cleared, min(rows, (np.int64(simd.max(iy)) >> 2) + (points + 6) // 4), wide, plane,
-                         line, zero)
+        cleared = _clear(
+            bricks, cleared, min(rows, (np.int64(simd.max(iy)) >> 2) + (points + 6) // 4), wide, plane, line, zero
+        )
         # atoms beyond `end` are the next chunk's, which writes the same
         simd.store(to, at, ix * np.int32(plane) + (iy >> 2) * np.int32(line) + (iz >> 2) * 16)
         simd.store(shape, at, (((iy & 3) << 2) + (iz & 3)) * np.int32(per_place))
@@ -184,8 +201,16 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, mesh):
                 strays[first + count] = simd.load_scalar(atoms, at + a)
                 count += 1
             else:
-                add_atom(simd.address(bricks, place), plane, line, simd.address(x, a), simd.load_splat(fy, at + a, 16),
-                         simd.load_splat(fz, at + a, 16), table, np.int64(simd.load_scalar(shape, at + a)))
+                add_atom(
+                    simd.address(bricks, place),
+                    plane,
+                    line,
+                    simd.address(x, a),
+                    simd.load_splat(fy, at + a, 16),
+                    simd.load_splat(fz, at + a, 16),
+                    table,
+                    np.int64(simd.load_scalar(shape, at + a)),
+                )
     _clear(bricks, cleared, rows, wide, plane, line, zero)
     n_strays[chunk] = count
 
@@ -206,8 +231,12 @@ def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
     """Add the products of the weights to 2 x 2 bricks of 5 planes; lanes 0-7 of a row are y, 8-15 z."""
     f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
     w = _polynomial(f, simd.address(table, TABLE + shape), 5)
-    y0, y1, z0, z1 = simd.shuffle(w,
-                                  _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    y0, y1, z0, z1 = (
+        simd.shuffle(w, _LOW_Y),
+        simd.shuffle(w, _HIGH_Y),
+        simd.shuffle(w, _TOP_Z),
+        simd.shuffle(w, _PAST_Z),
+    )
     w00, w01, w10, w11 = y0 * z0, y0 * z1, y1 * z0, y1 * z1
     for k in range(5):
         w, p = simd.load_splat(x, 16 * k, 16), simd.address(bricks, k * plane)
@@ -267,8 +296,9 @@ def spread_dipoles(chunk, charges, dipoles, mesh):
         q, mx, my, mz = charges[i], dipoles[i, 0], dipoles[i, 1], dipoles[i, 2]
         u = (mx * g[0] + my * g[1] + mz * g[2]) * g[6]
         v, t = simd.splat((my * g[3] + mz * g[4]) * g[7], 16), simd.splat(mz * g[5] * g[8], 16)
-        across = simd.select(simd.from_bits(np.uint64(0xFF), 16), simd.load_splat(fy, at, 16),
-                             simd.load_splat(fz, at, 16))
+        across = simd.select(
+            simd.from_bits(np.uint64(0xFF), 16), simd.load_splat(fy, at, 16), simd.load_splat(fz, at, 16)
+        )
         w = _polynomial(across, simd.address(table, TABLE + shape), 5)
         y0, y1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y)
         z0, z1 = simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
@@ -296,15 +326,22 @@ def spread_dipoles(chunk, charges, dipoles, mesh):
 def _gather(at_atom, points, chunk, chunks, charges, mesh, field):
     sizes, geometry, values, slopes, _, order, _, elements, scratch, fractions, places, _, _ = mesh
     plane, line, dtype = sizes[PLANE], 16 * sizes[BRICKS_Z], elements.dtype
-    q, g, bricks, atoms = (simd.address(charges, 0), simd.address(geometry, 0), simd.address(elements, 0),
-                           simd.address(order, 0))
+    q, g, bricks, atoms = (
+        simd.address(charges, 0),
+        simd.address(geometry, 0),
+        simd.address(elements, 0),
+        simd.address(order, 0),
+    )
     table, d_table, x = simd.address(values, 0), simd.address(slopes, 0), simd.address(scratch, chunk * SCRATCH)
     dx, results, n = simd.address(x, _SLOPES), simd.address(x, _RESULTS), fractions.shape[1]
     fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
     of, shape = simd.address(places, 0), simd.address(places, n)
     # rows that take (dE/du_x, dE/du_y, dE/du_z, potential) to (force / charge, 0)
-    to_x, to_y, to_z = (simd.convert(simd.load(g, 16, 16), dtype), simd.convert(simd.load(g, 32, 16), dtype),
-                        simd.convert(simd.load(g, 48, 16), dtype))
+    to_x, to_y, to_z = (
+        simd.convert(simd.load(g, 16, 16), dtype),
+        simd.convert(simd.load(g, 32, 16), dtype),
+        simd.convert(simd.load(g, 48, 16), dtype),
+    )
     is_force = simd.from_bits(np.uint64(0x7777), 16)
     blocks = (n - 1) // 16
     for block in range(chunk * blocks // chunks, (chunk + 1) * blocks // chunks):
@@ -314,8 +351,18 @@ def _gather(at_atom, points, chunk, chunks, charges, mesh, field):
         _along_x(fx, d_table, points, points - 1, dx)
         for a in range(16):
             p = simd.address(bricks, np.int64(simd.load_scalar(of, at + a)))
-            v = at_atom(p, plane, line, simd.address(x, a), simd.address(dx, a), simd.load_splat(fy, at + a, 16),
-                        simd.load_splat(fz, at + a, 16), table, d_table, np.int64(simd.load_scalar(shape, at + a)))
+            v = at_atom(
+                p,
+                plane,
+                line,
+                simd.address(x, a),
+                simd.address(dx, a),
+                simd.load_splat(fy, at + a, 16),
+                simd.load_splat(fz, at + a, 16),
+                table,
+                d_table,
+                np.int64(simd.load_scalar(shape, at + a)),
+            )
             simd.store(results, 16 * a, v)
         charge = simd.gather(q, simd.load(atoms, at, 16))
         simd.store(x, 0, charge)
@@ -326,9 +373,11 @@ def _gather(at_atom, points, chunk, chunks, charges, mesh, field):
             v, w = simd.load(p, 32, 16), simd.load(p, 48, 16)
             v = simd.shuffle2(v, w, _FOURS_EVEN) + simd.shuffle2(v, w, _FOURS_ODD)
             v = simd.shuffle2(u, v, _EIGHTS_EVEN) + simd.shuffle2(u, v, _EIGHTS_ODD)
-            force = (simd.shuffle(v, (0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12)) * to_x
-                     + simd.shuffle(v, (1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13)) * to_y
-                     + simd.shuffle(v, (2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14)) * to_z)
+            force = (
+                simd.shuffle(v, (0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12)) * to_x
+                + simd.shuffle(v, (1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13)) * to_y
+                + simd.shuffle(v, (2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14)) * to_z
+            )
             force = force * simd.shuffle(simd.load(x, a, 4), _LOW_Y)
             simd.store(field, 4 * (at + a), simd.select(is_force, force, v))
 
@@ -345,28 +394,50 @@ def _sums(along_x, along_y, along_z, value):
 def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     """Partial sums of the three derivatives of the potential by mesh coordinates, and of the potential."""
     w, dw = simd.load_splat(x, 0, 16), simd.load_splat(dx, 0, 16)
-    b00, b01, b10, b11 = simd.load(bricks, 0, 16), simd.load(bricks, 16, 16), simd.load(bricks, line, 16), simd.load(
-        bricks, line + 16, 16
+    b00, b01, b10, b11 = (
+        simd.load(bricks, 0, 16),
+        simd.load(bricks, 16, 16),
+        simd.load(bricks, line, 16),
+        simd.load(bricks, line + 16, 16),
     )
     a00, a01, a10, a11, d00, d01, d10, d11 = w * b00, w * b01, w * b10, w * b11, dw * b00, dw * b01, dw * b10, dw * b11
     for k in range(1, 5):
         w, dw, p = simd.load_splat(x, 16 * k, 16), simd.load_splat(dx, 16 * k, 16), simd.address(bricks, k * plane)
-        b00, b01, b10, b11 = simd.load(p, 0,
-                                       16), simd.load(p, 16, 16), simd.load(p, line, 16), simd.load(p, line + 16, 16)
+        b00, b01, b10, b11 = (
+            simd.load(p, 0, 16),
+            simd.load(p, 16, 16),
+            simd.load(p, line, 16),
+            simd.load(p, line + 16, 16),
+        )
         a00, a01, a10, a11 = simd.fma(w, b00, a00), simd.fma(w, b01, a01), simd.fma(w, b10, a10), simd.fma(w, b11, a11)
-        d00, d01, d10, d11 = simd.fma(dw, b00,
-                                      d00), simd.fma(dw, b01, d01), simd.fma(dw, b10, d10), simd.fma(dw, b11, d11)
+        d00, d01, d10, d11 = (
+            simd.fma(dw, b00, d00),
+            simd.fma(dw, b01, d01),
+            simd.fma(dw, b10, d10),
+            simd.fma(dw, b11, d11),
+        )
     f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
     w = _polynomial(f, simd.address(table, TABLE + shape), 5)
-    y0, y1, z0, z1 = simd.shuffle(w,
-                                  _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    y0, y1, z0, z1 = (
+        simd.shuffle(w, _LOW_Y),
+        simd.shuffle(w, _HIGH_Y),
+        simd.shuffle(w, _TOP_Z),
+        simd.shuffle(w, _PAST_Z),
+    )
     low, high, d_low, d_high = a00 * z0 + a01 * z1, a10 * z0 + a11 * z1, d00 * z0 + d01 * z1, d10 * z0 + d11 * z1
     w = _polynomial(f, simd.address(d_table, TABLE + shape), 4)
-    t0, t1, s0, s1 = simd.shuffle(w,
-                                  _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
-    return _sums(y0 * d_low + y1 * d_high, t0 * low + t1 * high,
-                 y0 * (a00 * s0 + a01 * s1) + y1 * (a10 * s0 + a11 * s1),
-                 y0 * low + y1 * high)
+    t0, t1, s0, s1 = (
+        simd.shuffle(w, _LOW_Y),
+        simd.shuffle(w, _HIGH_Y),
+        simd.shuffle(w, _TOP_Z),
+        simd.shuffle(w, _PAST_Z),
+    )
+    return _sums(
+        y0 * d_low + y1 * d_high,
+        t0 * low + t1 * high,
+        y0 * (a00 * s0 + a01 * s1) + y1 * (a10 * s0 + a11 * s1),
+        y0 * low + y1 * high,
+    )
 
 
 @template

@@ -33,9 +33,7 @@ def wave_vectors(box: np.ndarray, alpha: float, tolerance: float) -> tuple[int, 
     found = []
     for d in range(3):
         width = box[d, d] * alpha
-        error = lambda k, width=width: 0.05 * math.sqrt(width) * k * math.exp(
-            -((math.pi * k / width) ** 2)
-        ) - tolerance
+        error = lambda k, width=width: 0.05 * math.sqrt(width) * k * math.exp(-((math.pi * k / width) ** 2)) - tolerance
         k = 10
         if error(k) < 0:  # go down to the first that is too few, and one back
             while error(k) < 0 and k > 0:

@@ -8,6 +8,7 @@ from triskele.core.extend import device, kernel
 
 __all__ = ["gather_product", "spread_with_tangent"]
 
+
 @device
 def _splines(f, table, order, w):
     """Values, slopes and curvatures w [3, order] of the splines at the fraction `f`; table [order, 8] by power."""

@@ -30,8 +30,17 @@ class SplitPME(PME):
     `before` and `rows` those of all charges and of the parts.
     """
 
-    def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,
-                 dispersion: bool = False, builds: np.ndarray | None = None):
+    def __init__(
+        self,
+        engine: Engine,
+        charges: Any,
+        alpha: float,
+        grid: tuple[int, int, int],
+        order: int = 5,
+        *,
+        dispersion: bool = False,
+        builds: np.ndarray | None = None,
+    ):
         split = engine.split
         assert split is not None
         charges, inside = np.array(charges, float), split.solute
@@ -42,17 +51,32 @@ class SplitPME(PME):
         self._solvent = PME(engine, rest, alpha, grid, order, **options)
         super().__init__(engine, charges, alpha, grid, order, **options)
         row, solute, solvent = np.zeros((1, ROW)), self._solute, self._solvent
-        energy = Task(kernels.cross_energy, np.flatnonzero(inside), charges, self._own, self._slots, self._field,
-                      solute.rows, row)
+        energy = Task(
+            kernels.cross_energy, np.flatnonzero(inside), charges, self._own, self._slots, self._field, solute.rows, row
+        )
         virial = Task(kernels.cross_virial, self.rows, solute.rows, solvent.rows, row)
         self.before = [*self.before, *solute.before, *solvent.before]
         self.stages = [*([*a, *b] for a, b in zip(self.stages, solute.stages, strict=True)), [energy]]
-        self.after = [*(Phase(tasks, flag=ENERGY, name="mesh of the solvent") for tasks in solvent.stages[:3]),
-                      Phase([virial], flag=ENERGY, name="virial of the solvent")]
+        self.after = [
+            *(Phase(tasks, flag=ENERGY, name="mesh of the solvent") for tasks in solvent.stages[:3]),
+            Phase([virial], flag=ENERGY, name="virial of the solvent"),
+        ]
         self.classes, self.enhanced = [2, 1, 0], [(2, solute.rows), (1, row)]
-        self.reduce = [Task(kernels.add_part, engine.atom_starts, k, inside.astype(np.int8), self._slots, self._field,
-                            solute._slots,
-                            solute._field, engine.forces, chunks=engine.atom_chunks) for k in self.classes]
+        self.reduce = [
+            Task(
+                kernels.add_part,
+                engine.atom_starts,
+                k,
+                inside.astype(np.int8),
+                self._slots,
+                self._field,
+                solute._slots,
+                solute._field,
+                engine.forces,
+                chunks=engine.atom_chunks,
+            )
+            for k in self.classes
+        ]
 
     def update_box(self) -> None:
         """Take the engine's box, for all meshes."""

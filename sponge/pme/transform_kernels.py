@@ -31,24 +31,35 @@ _SECOND = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 @device
 def _four_rows(a, b, c, d):
     """Four bricks side by side in y, lanes (y, z), as four rows: lanes y, one for each z."""
-    p, q, r, s = (simd.shuffle2(a, b, _LOW_HALVES), simd.shuffle2(a, b, _HIGH_HALVES), simd.shuffle2(c, d, _LOW_HALVES),
-                  simd.shuffle2(c, d, _HIGH_HALVES))
-    return simd.shuffle2(p, r, _FIRST), simd.shuffle2(
-        p, r, _SECOND
-    ), simd.shuffle2(q, s, _FIRST), simd.shuffle2(q, s, _SECOND)
+    p, q, r, s = (
+        simd.shuffle2(a, b, _LOW_HALVES),
+        simd.shuffle2(a, b, _HIGH_HALVES),
+        simd.shuffle2(c, d, _LOW_HALVES),
+        simd.shuffle2(c, d, _HIGH_HALVES),
+    )
+    return (
+        simd.shuffle2(p, r, _FIRST),
+        simd.shuffle2(p, r, _SECOND),
+        simd.shuffle2(q, s, _FIRST),
+        simd.shuffle2(q, s, _SECOND),
+    )
 
 
 @device
 def _four_bricks(a, b, c, d):
     """The opposite of `_four_rows`."""
-    p, q, r, s = (simd.shuffle2(a, b, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
-                  simd.shuffle2(a, b, (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)),
-                  simd.shuffle2(c, d, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
-                  simd.shuffle2(c, d, (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)))
-    return (simd.shuffle2(p, r, (0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
-            simd.shuffle2(p, r, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)),
-            simd.shuffle2(q, s, (0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
-            simd.shuffle2(q, s, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)))
+    p, q, r, s = (
+        simd.shuffle2(a, b, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
+        simd.shuffle2(a, b, (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)),
+        simd.shuffle2(c, d, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
+        simd.shuffle2(c, d, (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)),
+    )
+    return (
+        simd.shuffle2(p, r, (0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
+        simd.shuffle2(p, r, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)),
+        simd.shuffle2(q, s, (0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
+        simd.shuffle2(q, s, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)),
+    )
 
 
 # sizes of a `Layout`; the half spectrum; rows and scratch memory [slots, ...], the latter with locks; tables of y and z
@@ -66,20 +77,30 @@ def forward(chunk, chunks, positions, charges, mesh, pieces, piece_starts, plane
     layout, spectrum, rows, scratch, y_table, y_twiddles, z_table, z_twiddles = planes
     ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
     slot = take_slot(scratch)
-    r, s, m = (simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]),
-               simd.address(bricks, 0))
+    r, s, m = (
+        simd.address(rows, slot * rows.shape[1]),
+        simd.address(scratch, slot * scratch.shape[1]),
+        simd.address(bricks, 0),
+    )
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
                 at = y * line + z * fft.LANES
                 p = simd.address(m, pieces[piece_starts[x]] * plane + at)
-                a, b, c, d = simd.load(p, 0, 16), simd.load(p, line, 16), simd.load(
-                    p, 2 * line, 16
-                ), simd.load(p, 3 * line, 16)
+                a, b, c, d = (
+                    simd.load(p, 0, 16),
+                    simd.load(p, line, 16),
+                    simd.load(p, 2 * line, 16),
+                    simd.load(p, 3 * line, 16),
+                )
                 for k in range(piece_starts[x] + 1, piece_starts[x + 1]):
                     p = simd.address(m, pieces[k] * plane + at)
-                    a, b, c, d = (a + simd.load(p, 0, 16), b + simd.load(p, line, 16), c + simd.load(p, 2 * line, 16),
-                                  d + simd.load(p, 3 * line, 16))
+                    a, b, c, d = (
+                        a + simd.load(p, 0, 16),
+                        b + simd.load(p, line, 16),
+                        c + simd.load(p, 2 * line, 16),
+                        d + simd.load(p, 3 * line, 16),
+                    )
                 a, b, c, d = _four_rows(a, b, c, d)
                 to = 4 * z * row + 4 * y
                 simd.store(r, to, a)
@@ -90,12 +111,26 @@ def forward(chunk, chunks, positions, charges, mesh, pieces, piece_starts, plane
         for k in range(n_strays.shape[0]):
             for i in range(starts[k], starts[k] + n_strays[k]):
                 atom = strays[i]
-                _add_stray(x, simd.address(positions, 3 * atom), charges[atom], simd.address(geometry, 0),
-                           simd.address(values, 0),
-                           simd.address(sizes, 0), row, r)
-        fft.plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0),
-                          simd.address(y_table, 0),
-                      simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
+                _add_stray(
+                    x,
+                    simd.address(positions, 3 * atom),
+                    charges[atom],
+                    simd.address(geometry, 0),
+                    simd.address(values, 0),
+                    simd.address(sizes, 0),
+                    row,
+                    r,
+                )
+        fft.plane_forward(
+            r,
+            s,
+            simd.address(spectrum, x * layout[_SPECTRUM]),
+            simd.address(layout, 0),
+            simd.address(y_table, 0),
+            simd.address(y_twiddles, 0),
+            simd.address(z_table, 0),
+            simd.address(z_twiddles, 0),
+        )
     give_slot(scratch, slot)
 
 
@@ -194,9 +229,11 @@ def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twic
 @device
 def _vector(kx, ky, kz, inverse):
     """Reciprocal vector of frequencies, kz a vector."""
-    return (inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz,
-            inverse[1, 0] * kx + inverse[1, 1] * ky + inverse[1, 2] * kz,
-            inverse[2, 0] * kx + inverse[2, 1] * ky + inverse[2, 2] * kz)
+    return (
+        inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz,
+        inverse[1, 0] * kx + inverse[1, 1] * ky + inverse[1, 2] * kz,
+        inverse[2, 0] * kx + inverse[2, 1] * ky + inverse[2, 2] * kz,
+    )
 
 
 @device
@@ -242,9 +279,16 @@ def backward(chunk, chunks, mesh, planes):
     slot = take_slot(scratch)
     r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
-        fft.plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0),
-                           simd.address(y_table, 0),
-                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
+        fft.plane_backward(
+            simd.address(spectrum, x * layout[_SPECTRUM]),
+            s,
+            r,
+            simd.address(layout, 0),
+            simd.address(y_table, 0),
+            simd.address(y_twiddles, 0),
+            simd.address(z_table, 0),
+            simd.address(z_twiddles, 0),
+        )
         for z in range(nz):
             simd.store(r, z * row + ny, simd.load(r, z * row, 8))
             simd.store(r, z * row + ny + 8, simd.load(r, z * row + 8, 4))
@@ -254,9 +298,12 @@ def backward(chunk, chunks, mesh, planes):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
                 of = 4 * z * row + 4 * y
-                a, b, c, d = _four_bricks(simd.load(r, of, 16), simd.load(r, of + row, 16),
-                                          simd.load(r, of + 2 * row, 16),
-                                          simd.load(r, of + 3 * row, 16))
+                a, b, c, d = _four_bricks(
+                    simd.load(r, of, 16),
+                    simd.load(r, of + row, 16),
+                    simd.load(r, of + 2 * row, 16),
+                    simd.load(r, of + 3 * row, 16),
+                )
                 for copy in range(x, nx + sizes[POINTS] - 1, nx):
                     p = simd.address(bricks, copy * plane + y * line + z * fft.LANES)
                     simd.store(p, 0, a)

@@ -27,8 +27,10 @@ class Part(NamedTuple):
     compile: bool = False  # True if it is worth compiling
 
 
-def at_values(choose: Callable[..., list[Part]],  # takes float64 arrays
-              *leaves: Any) -> Any:  # float64 arrays or Tensors
+def at_values(
+    choose: Callable[..., list[Part]],  # takes float64 arrays
+    *leaves: Any,
+) -> Any:  # float64 arrays or Tensors
     """Return the sum of the parts that ``choose(*values of leaves)`` returns, with all its derivatives by the leaves.
 
     >>> near = lambda x: [Part(lambda i, x: np.sum(x[i] ** 3), np.flatnonzero(x < 2))]

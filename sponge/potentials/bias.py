@@ -60,8 +60,10 @@ class BiasPotential(Potential):
         try:
             inspect.signature(function).bind(*self.cvs, **self.params)
         except TypeError as error:
-            raise TypeError(f"{where}: the function must take {len(self.cvs)} variables and the parameters "
-                            f"{', '.join(self.params) or 'none'}: {error}") from None
+            raise TypeError(
+                f"{where}: the function must take {len(self.cvs)} variables and the parameters "
+                f"{', '.join(self.params) or 'none'}: {error}"
+            ) from None
         except ValueError:  # a builtin without signature
             pass
 
@@ -113,8 +115,12 @@ def umbrella(cvs: Any, center: Any, k: Any, *, name: str = "umbrella") -> BiasPo
     found = as_variables(where, cvs)
     params = {}
     for key, given in (("center", center), ("k", k)):
-        value = check.shape(np.asarray(given, np.float64), [(), (len(found),)], f"{where}: {key}",
-                            hint="a number or one for each variable")
+        value = check.shape(
+            np.asarray(given, np.float64),
+            [(), (len(found),)],
+            f"{where}: {key}",
+            hint="a number or one for each variable",
+        )
         params[key] = np.broadcast_to(value, (len(found),))
     for variable, value in zip(found, params["center"]):
         variable.check_values(where, "center", value)
@@ -141,12 +147,22 @@ def _product(a, b, k):
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
     biases = [
-        umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], center=[3.0, 0.5, 1.0],
-                 k=[30.0, 2000.0, 100.0]),
-        BiasPotential(_product, [cv.torsion(3, 4, 5, 6), cv.coordination([0, 1], [7, 8, 9], r0=0.3)], {"k": 20.0},
-                      name="product"),
+        umbrella(
+            [cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)],
+            center=[3.0, 0.5, 1.0],
+            k=[30.0, 2000.0, 100.0],
+        ),
+        BiasPotential(
+            _product, [cv.torsion(3, 4, 5, 6), cv.coordination([0, 1], [7, 8, 9], r0=0.3)], {"k": 20.0}, name="product"
+        ),
     ]
-    whole = umbrella([cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5),
-                      cv.radius_of_gyration(range(12))],
-                     center=[0.1, 0.2], k=1000.0, name="shape")
+    whole = umbrella(
+        [
+            cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5),
+            cv.radius_of_gyration(range(12)),
+        ],
+        center=[0.1, 0.2],
+        k=1000.0,
+        name="shape",
+    )
     return [([*biases, whole], {}), (biases, {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]

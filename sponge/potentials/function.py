@@ -58,12 +58,20 @@ class FunctionPotential(Potential):
         self._takes_box = "box" in named
         anything = any(p.kind is p.VAR_KEYWORD for p in arguments.values())
         unknown = [key for key in self.params if key not in named]
-        missing = [p.name for p in list(arguments.values())[1:] if p.name != "box" and p.name not in self.params
-                   and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        missing = [
+            p.name
+            for p in list(arguments.values())[1:]
+            if p.name != "box"
+            and p.name not in self.params
+            and p.default is p.empty
+            and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        ]
         if missing or (unknown and not anything):
-            raise TypeError(f"{self.name}: params must be those of the function "
-                            f"({', '.join(n for n in named if n != 'box') or 'none'}), "
-                            f"got {', '.join(self.params) or 'none'}")
+            raise TypeError(
+                f"{self.name}: params must be those of the function "
+                f"({', '.join(n for n in named if n != 'box') or 'none'}), "
+                f"got {', '.join(self.params) or 'none'}"
+            )
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         more = {"box": box} if self._takes_box else {}
@@ -131,8 +139,10 @@ class ASEPotential(Potential):
         if box is not None:
             self._atoms.set_cell(np.asarray(box) / units.angstrom)
             self._atoms.pbc = True
-        return (float(self._atoms.get_potential_energy()) * units.eV,
-                np.asarray(self._atoms.get_forces(), np.float64) * (units.eV / units.angstrom))
+        return (
+            float(self._atoms.get_potential_energy()) * units.eV,
+            np.asarray(self._atoms.get_forces(), np.float64) * (units.eV / units.angstrom),
+        )
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         if box is None:
@@ -165,6 +175,7 @@ class ASEPotential(Potential):
 
 def _energy_of(potential: ASEPotential, periodic: bool = False) -> Any:
     """The calculator as an operator of the core."""
+
     def value(positions, box=None):
         return np.float64(potential.evaluate(positions, box)[0])
 
@@ -204,5 +215,7 @@ def _per_volume(positions, box, k):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    return [([FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")], {}),
-            ([FunctionPotential(_per_volume, {"k": 10.0})], {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]
+    return [
+        ([FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")], {}),
+        ([FunctionPotential(_per_volume, {"k": 10.0})], {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]}),
+    ]

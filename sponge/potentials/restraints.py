@@ -167,15 +167,21 @@ class PositionRestraint(Potential):
         m = len(self.atoms)
         if np.shape(reference) != (m, 3):
             raise ValueError(f"position_restraint: reference must have shape {(m, 3)}, got {np.shape(reference)}")
-        self.params = {"k": np.array(np.broadcast_to(np.asarray(k, np.float64), (m,))),
-                       "reference": np.array(reference, np.float64),
-                       "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,)))}
+        self.params = {
+            "k": np.array(np.broadcast_to(np.asarray(k, np.float64), (m,))),
+            "reference": np.array(reference, np.float64),
+            "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,))),
+        }
 
     def centers(self, reference: Any) -> Any:
         """Return for each restrained atom the mean of its molecule's references, (m, 3), nm."""
         of = self._molecules
-        return np.stack([np.bincount(of, reference[:, a], minlength=int(of.max(initial=-1)) + 1)[of]
-                         for a in range(3)], axis=1) / np.bincount(of)[of][:, None]
+        return (
+            np.stack(
+                [np.bincount(of, reference[:, a], minlength=int(of.max(initial=-1)) + 1)[of] for a in range(3)], axis=1
+            )
+            / np.bincount(of)[of][:, None]
+        )
 
     def reference_in(self, box: Any, reference: Any) -> Any:
         """Return the references, (m, 3), nm, in another box than that of `reference`."""
@@ -216,8 +222,18 @@ class PositionRestraint(Potential):
             update_box()
         first = np.searchsorted(atoms, engine.atom_starts).astype(np.int64)
         rows = np.zeros((engine.atom_chunks, ROW))
-        task = Task(restrain, engine.positions, engine.box, engine.flags, first, atoms, params, rows, engine.forces,
-                    chunks=engine.atom_chunks)
+        task = Task(
+            restrain,
+            engine.positions,
+            engine.box,
+            engine.flags,
+            first,
+            atoms,
+            params,
+            rows,
+            engine.forces,
+            chunks=engine.atom_chunks,
+        )
         return Plan(reduce=[task], rows=rows, update_box=update_box if engine.periodic else None)
 
 
@@ -226,8 +242,9 @@ def example():
     restraints = [
         distance_restraint([[0, 9], [1, 5], [2, 8]], k=500.0, lower=[0.1, 0.9, 0.2], upper=[0.15, 1.2, 0.21]),
         angle_restraint([[0, 4, 9], [1, 2, 3], [3, 4, 6]], k=80.0, lower=[0.5, 2.9, 1.0], upper=[0.6, 3.0, 2.5]),
-        torsion_restraint([[0, 1, 2, 3], [3, 4, 5, 6], [1, 4, 6, 9]], k=50.0, phi0=[3.0, -3.0, 0.5],
-                          width=[0.0, 0.3, 0.5]),
+        torsion_restraint(
+            [[0, 1, 2, 3], [3, 4, 5, 6], [1, 4, 6, 9]], k=50.0, phi0=[3.0, -3.0, 0.5], width=[0.0, 0.3, 0.5]
+        ),
         PositionRestraint([0, 3, 7, 3], k=900.0, reference=np.full((4, 3), 0.1), width=[0.0, 0.1, 0.05, 3.0]),
     ]
     return [(restraints, {}), (restraints[3:], {"box": [0.9, 0.9, 0.9]})]

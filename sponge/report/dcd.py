@@ -50,8 +50,11 @@ class DCD(FileReporter):
         control[9:10].view(np.float32)[0] = sim.timestep / _AKMA
         control[10], control[19] = sim.box is not None, 24  # 24: CHARMM's version that the layout is of
         titles = [b"written by triskele.sponge".ljust(80), b"positions are not wrapped into the box".ljust(80)]
-        return (_fortran(b"CORD" + control.tobytes()) + _fortran(struct.pack("<i", len(titles)) + b"".join(titles))
-                + _fortran(struct.pack("<i", sim.system.n)))
+        return (
+            _fortran(b"CORD" + control.tobytes())
+            + _fortran(struct.pack("<i", len(titles)) + b"".join(titles))
+            + _fortran(struct.pack("<i", sim.system.n))
+        )
 
     def go_on(self, sim: SimulationLike, header: bytes) -> None:
         """Compare atoms, box and interval of the file with those of this run."""

@@ -62,8 +62,10 @@ class H5MD(Reporter):
         exists = os.path.exists(self.path)
         known = sim.files.get(self.path) if exists else None
         if known is None and exists and sim.resumed_from is not None:
-            raise self._error(f"exists, but was not being written when {sim.resumed_from!r} was saved "
-                              "(move it away, or choose another path)")
+            raise self._error(
+                f"exists, but was not being written when {sim.resumed_from!r} was saved "
+                "(move it away, or choose another path)"
+            )
         try:
             self._staged = StagedFile(self.path, known is None)
             self._file = self._h5py.File(self._staged, "w" if known is None else "r+")
@@ -87,10 +89,12 @@ class H5MD(Reporter):
 
     def report(self, sim: SimulationLike, step: int) -> None:
         """Append a frame; of one that does not fit on the disk the file has nothing."""
-        values = {"particles/all/position": sim.positions,
-                  **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
-                  **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
-                  **{f"observables/{name}": value for name, value in sim.energies().items()}}
+        values = {
+            "particles/all/position": sim.positions,
+            **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
+            **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
+            **{f"observables/{name}": value for name, value in sim.energies().items()},
+        }
         values = {f"{name}/value": value for name, value in values.items()}
         k = self._frames
         check_path(self._name, self.path, self._staged.fileno(), f"step {step} could not be written")
@@ -165,8 +169,10 @@ class H5MD(Reporter):
         if n != sim.system.n:
             raise self._error(f"holds {n} atoms, this run has {sim.system.n} (choose another path)")
         if len(steps) < known:
-            raise self._error(f"must hold the {known} frames it held when the state was saved, got {len(steps)} "
-                              "(frames are missing; move the file away to begin a new one)")
+            raise self._error(
+                f"must hold the {known} frames it held when the state was saved, got {len(steps)} "
+                "(frames are missing; move the file away to begin a new one)"
+            )
         names = sorted(self._file["observables"])
         if names != sorted(sim.energies()) or ("particles/all/velocity" in self._file) != self.velocities:
             raise self._error("was begun with other columns than this run has (choose another path)")

@@ -67,8 +67,10 @@ class Log(Reporter):
             cells.append(" x ".join(f"{x:.3f}" for x in np.diag(sim.box)).rjust(20))
         rate = self._clock.ns_per_day(sim)
         left = self._clock.left(sim)
-        cells += ["-".rjust(9) if rate is None else speed(rate).rjust(9),
-                  "-".rjust(9) if left is None else left.rjust(9)]
+        cells += [
+            "-".rjust(9) if rate is None else speed(rate).rjust(9),
+            "-".rjust(9) if left is None else left.rjust(9),
+        ]
         try:
             print_line(" ".join(cells))
         except OSError as error:

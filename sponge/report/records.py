@@ -59,11 +59,14 @@ def as_reporters(report: Any, where: str, steps: int) -> list[Reporter]:
     made = []
     for r in report if several else [report]:
         if isinstance(r, type) and issubclass(r, (Reporter, Report)):
-            raise TypeError(f"{where}: report must be a function of a dictionary of numbers, a reporter, or a list of "
-                            f"these, got the class {r.__name__} (make one: {r.__name__}(...))")
+            raise TypeError(
+                f"{where}: report must be a function of a dictionary of numbers, a reporter, or a list of "
+                f"these, got the class {r.__name__} (make one: {r.__name__}(...))"
+            )
         if not isinstance(r, Reporter):
-            check.kind(r, Callable, f"{where}: report",
-                       "a function of a dictionary of numbers, a reporter, or a list of these")
+            check.kind(
+                r, Callable, f"{where}: report", "a function of a dictionary of numbers, a reporter, or a list of these"
+            )
             r = Records(r, getattr(r, "every", None) or max(1, steps // _PARTS))
         made.append(r)
     return made

@@ -141,16 +141,20 @@ class FileReporter(Reporter):
         try:
             if known is None or not os.path.exists(self.path):
                 if sim.resumed_from is not None and os.path.exists(self.path):
-                    raise ReporterError(f"{self._name}: exists, but was not being written when {sim.resumed_from!r} "
-                                        "was saved (move it away, or choose another path)")
+                    raise ReporterError(
+                        f"{self._name}: exists, but was not being written when {sim.resumed_from!r} "
+                        "was saved (move it away, or choose another path)"
+                    )
                 self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115
                 self._end = 0
                 self._append(self.header(sim))
             else:
                 size = os.path.getsize(self.path)
                 if size < known:
-                    raise ReporterError(f"{self._name}: must hold the {known} bytes it held when the state was saved, "
-                                        f"got {size} (records are missing; move the file away to begin a new one)")
+                    raise ReporterError(
+                        f"{self._name}: must hold the {known} bytes it held when the state was saved, "
+                        f"got {size} (records are missing; move the file away to begin a new one)"
+                    )
                 self._file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
                 self._end = known
                 self._cut()
@@ -208,7 +212,7 @@ class FileReporter(Reporter):
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            view = view[self._file.write(view):]
+            view = view[self._file.write(view) :]
         self._end += len(data)
 
     def _cut(self) -> None:

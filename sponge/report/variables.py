@@ -55,11 +55,15 @@ class Variables(Reporter):
 
     def __init__(self, variables: Mapping[str, CollectiveVariable], every: int, path: str | os.PathLike | None = None):
         super().__init__(every)
-        if not isinstance(variables,
-                          Mapping) or not variables or not all(isinstance(v, CollectiveVariable)
-                                                               for v in variables.values()):
-            raise TypeError(f"Variables: variables must be a dict of names to collective variables of sponge.cv, got "
-                            f"{variables!r:.80}")
+        if (
+            not isinstance(variables, Mapping)
+            or not variables
+            or not all(isinstance(v, CollectiveVariable) for v in variables.values())
+        ):
+            raise TypeError(
+                f"Variables: variables must be a dict of names to collective variables of sponge.cv, got "
+                f"{variables!r:.80}"
+            )
         self.variables = dict(variables)
         self._steps: list[int] = []
         self._rows: list[np.ndarray] = []
@@ -104,8 +108,10 @@ class Variables(Reporter):
             name, variable = list(self.variables.items())[int(np.argmin(np.isfinite(row)))]
             where = f", which it is not {variable.undefined}" if variable.undefined else ""
             atoms = ", ".join(sim.system.topology.describe(a) for a in variable.atoms[:4])
-            raise VariableError(f"Variables: {name!r} must be defined{where}, got "
-                                f"{row[list(self.variables).index(name)]} at step {step} (atoms: {atoms})")
+            raise VariableError(
+                f"Variables: {name!r} must be defined{where}, got "
+                f"{row[list(self.variables).index(name)]} at step {step} (atoms: {atoms})"
+            )
         self._steps.append(step)
         self._rows.append(row)
         if self._table is not None:
@@ -144,8 +150,9 @@ class _Table(FileReporter):
             with open(self.path, "rb") as file:
                 lines = file.read(known).decode().splitlines()[1:]
             try:
-                table = np.array([[float(word) for word in line.split(",")]
-                                  for line in lines]).reshape(len(lines), 2 + len(self.owner.variables))
+                table = np.array([[float(word) for word in line.split(",")] for line in lines]).reshape(
+                    len(lines), 2 + len(self.owner.variables)
+                )
             except ValueError as error:
                 raise ReporterError(
                     f"{self._name}: must hold a table of numbers, got something else ({error})"

@@ -62,11 +62,16 @@ class XTC(FileReporter):
         os.close(handle)
         try:
             with self._format(name, "w") as file:
-                file.write(sim.positions[None].astype(np.float32), time=np.array([sim.time], np.float32),
-                           step=np.array([step % 2**31], np.int32), box=box[None].astype(np.float32))
+                file.write(
+                    sim.positions[None].astype(np.float32),
+                    time=np.array([sim.time], np.float32),
+                    step=np.array([step % 2**31], np.int32),
+                    box=box[None].astype(np.float32),
+                )
         except RuntimeError as error:  # MDTraj's, whatever went wrong with its file
-            raise OSError(errno.EIO,
-                          f"the frame could not be compressed in {tempfile.gettempdir()!r}: {error}") from error
+            raise OSError(
+                errno.EIO, f"the frame could not be compressed in {tempfile.gettempdir()!r}: {error}"
+            ) from error
         else:
             with open(name, "rb") as file:
                 frame = file.read()

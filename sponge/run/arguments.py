@@ -20,8 +20,10 @@ def sampling_methods(sampling: Any, system: System) -> list[Sampling]:
     for method in methods:
         check.kind(method, Sampling, "Simulation: sampling", "a list of sampling methods")
         if method.name in names:
-            raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's "
-                             f"potentials, got {method.name!r} twice")
+            raise ValueError(
+                f"Simulation: names of sampling methods must differ from each other and from the system's "
+                f"potentials, got {method.name!r} twice"
+            )
         names.append(method.name)
     return methods
 

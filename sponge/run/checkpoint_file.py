@@ -19,8 +19,16 @@ from ..fingerprint import fingerprint_of
 from ..integrators.center_of_mass import acts_on
 from ..protocols import SimulationLike
 
-__all__ = ["below", "check_belongs", "damage", "differences", "fingerprint", "nested", "read_checkpoint",
-           "write_checkpoint"]
+__all__ = [
+    "below",
+    "check_belongs",
+    "damage",
+    "differences",
+    "fingerprint",
+    "nested",
+    "read_checkpoint",
+    "write_checkpoint",
+]
 
 _KIND = "sponge checkpoint"
 _VERSION = 2
@@ -36,8 +44,10 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     """Return the arrays and the dictionary of a checkpoint; a damaged or foreign file raises CheckpointError."""
     with open(path, "rb") as file:
         if file.read(len(_OLD)) == _OLD:
-            raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: must be written by this release, got a file of "
-                                  "release 0.5 or older (finish the run with that release)")
+            raise CheckpointError(
+                f"{_KIND} {os.fspath(path)!r}: must be written by this release, got a file of "
+                "release 0.5 or older (finish the run with that release)"
+            )
     meta, arrays = archive.read(path, _KIND, (_VERSION,), CheckpointError)
     check.kind(meta, dict, f"{_KIND} {os.fspath(path)!r}: the description", "a dictionary", error=CheckpointError)
     return arrays, meta
@@ -46,8 +56,10 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
 def check_belongs(path: str, meta: dict[str, Any], here: dict[str, Any]) -> dict[str, int]:
     """Return the lengths of a checkpoint's reporter files; raise CheckpointError if its fingerprint is not `here`."""
     if meta["fingerprint"] != here:
-        raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
-                              + ", ".join(differences(meta["fingerprint"], here)))
+        raise CheckpointError(
+            f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
+            + ", ".join(differences(meta["fingerprint"], here))
+        )
     files = dict(meta["files"])
     if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
         raise ValueError("step and sizes of files must be natural numbers")
@@ -62,8 +74,9 @@ def damage(path: str) -> Iterator[None]:
     except CheckpointError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: "
-                              f"{type(error).__name__} {error}") from error
+        raise CheckpointError(
+            f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}"
+        ) from error
 
 
 def nested(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -79,26 +92,32 @@ def below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
 def fingerprint(sim: SimulationLike) -> dict[str, Any]:
     """Return all that a run depends on besides its state, as a tree by name: numbers as values, arrays as hashes."""
     system = sim.system
-    return json.loads(json.dumps({
-        "atoms": system.n,
-        "first box": _describe(system.box),  # from which mesh and cut-offs were planned
-        "masses": _describe(system.masses),
-        "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
-        "virtual sites": _describe(system.virtual_sites),
-        "exclusions": _describe(system.exclusions),
-        "removal of center-of-mass motion": acts_on(sim._engine) if system.remove_com_motion is None
-        else system.remove_com_motion,
-        "potentials": {p.name: _fields(p) for p in system.potentials},
-        "integrator": _fields(sim.integrator),
-        "barostat": None if sim.barostat is None else _fields(sim.barostat),
-        "sampling": {method.name: _fields(method) for method in sim.sampling},
-        "precision": sim.precision,
-        "seed": sim.seed,
-    }))
+    return json.loads(
+        json.dumps(
+            {
+                "atoms": system.n,
+                "first box": _describe(system.box),  # from which mesh and cut-offs were planned
+                "masses": _describe(system.masses),
+                "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
+                "virtual sites": _describe(system.virtual_sites),
+                "exclusions": _describe(system.exclusions),
+                "removal of center-of-mass motion": acts_on(sim._engine)
+                if system.remove_com_motion is None
+                else system.remove_com_motion,
+                "potentials": {p.name: _fields(p) for p in system.potentials},
+                "integrator": _fields(sim.integrator),
+                "barostat": None if sim.barostat is None else _fields(sim.barostat),
+                "sampling": {method.name: _fields(method) for method in sim.sampling},
+                "precision": sim.precision,
+                "seed": sim.seed,
+            }
+        )
+    )
 
 
-def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "", *, then: str = "in the checkpoint",
-                now: str = "here") -> list[str]:
+def differences(
+    saved: dict[str, Any], here: dict[str, Any], where: str = "", *, then: str = "in the checkpoint", now: str = "here"
+) -> list[str]:
     """Describe the differences between two fingerprints; `then` and `now` name them."""
     found = []
     for key in [*saved, *(k for k in here if k not in saved)]:

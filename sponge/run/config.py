@@ -23,8 +23,18 @@ from .simulation import Simulation
 
 __all__ = ["ConfigError", "read_config", "run_config", "write_template"]
 
-_SECTIONS = ("system", "nonbonded", "implicit_solvent", "integrator", "barostat", "simulation", "minimize", "report",
-             "checkpoint", "run")
+_SECTIONS = (
+    "system",
+    "nonbonded",
+    "implicit_solvent",
+    "integrator",
+    "barostat",
+    "simulation",
+    "minimize",
+    "report",
+    "checkpoint",
+    "run",
+)
 _REPORTERS = {name: getattr(report, name) for name in ("CSV", "DCD", "H5MD", "Log", "PDB", "XTC")}
 
 
@@ -43,10 +53,15 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
         _known("the file", config, _SECTIONS, "section")
         for name, section in config.items():
             many = name == "report"
-            if not (isinstance(section, list) and all(isinstance(s, dict) for s in section) if many
-                    else isinstance(section, dict)):
-                raise ConfigError(f"{name}: must be a section, "
-                                  f"[{'[report]' if many else name}]{', once for each reporter' if many else ''}")
+            if not (
+                isinstance(section, list) and all(isinstance(s, dict) for s in section)
+                if many
+                else isinstance(section, dict)
+            ):
+                raise ConfigError(
+                    f"{name}: must be a section, "
+                    f"[{'[report]' if many else name}]{', once for each reporter' if many else ''}"
+                )
         for name in ("system", "integrator", "run"):
             if name not in config:
                 raise ConfigError(f"section [{name}] is missing")
@@ -64,8 +79,10 @@ def run_config(path: str | os.PathLike) -> Simulation:
     config = read_config(path)
     with contextlib.chdir(path.parent), _prefixed(path):
         sim = _simulation(config)
-        reporters = [_called(f"[[report]] {s['type']}", _REPORTERS[s["type"]],
-                             _without(s, "type")) for s in config.get("report", ())]
+        reporters = [
+            _called(f"[[report]] {s['type']}", _REPORTERS[s["type"]], _without(s, "type"))
+            for s in config.get("report", ())
+        ]
         checkpoint = config.get("checkpoint")
         if checkpoint is not None:
             reporters.append(_called("[checkpoint]", report.Checkpoint, checkpoint))
@@ -138,11 +155,15 @@ def _check_keys(config):
     from ..potentials.nonbonded.nonbonded import Nonbonded
 
     nonbonded = _arguments(Nonbonded)
-    nonbonded = [n for n in nonbonded[nonbonded.index("method"):] if n not in ("mixing", "name")]
+    nonbonded = [n for n in nonbonded[nonbonded.index("method") :] if n not in ("mixing", "name")]
     gb = [name for name, p in inspect.signature(GB).parameters.items() if isinstance(p.default, float)]
     loading = [name for name, p in inspect.signature(create_system).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    _section(config, "system",
-             ["files", "forcefield", *(n for n in loading if n not in ("method", "implicit_solvent"))], ["files"])
+    _section(
+        config,
+        "system",
+        ["files", "forcefield", *(n for n in loading if n not in ("method", "implicit_solvent"))],
+        ["files"],
+    )
     _section(config, "nonbonded", nonbonded)
     _section(config, "implicit_solvent", ["model", *gb], ["model"])
     _section(config, "simulation", ["seed", "precision"])
@@ -189,20 +210,28 @@ def _types(what: str) -> dict[str, type]:
     """Classes of integrators or barostats by name: all that the modules of the package offer."""
     modules = discover.modules(f"triskele.sponge.{what}s")
     base = getattr(modules[what], what.capitalize())
-    return {name: value for module in modules.values() for name, value in vars(module).items()
-            if isinstance(value, type) and issubclass(value, base) and value is not base}
+    return {
+        name: value
+        for module in modules.values()
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, base) and value is not base
+    }
 
 
 def _arguments(function: Callable) -> list[str]:
-    return [name for name,
-            p in inspect.signature(function).parameters.items() if name != "self" and p.kind is not p.VAR_KEYWORD]
+    return [
+        name
+        for name, p in inspect.signature(function).parameters.items()
+        if name != "self" and p.kind is not p.VAR_KEYWORD
+    ]
 
 
 def _both(function: Callable) -> tuple[list[str], list[str]]:
     """Names of all arguments, and of those without which the call fails."""
     parameters = inspect.signature(function).parameters
-    return _arguments(function), [name for name in _arguments(function)
-                                  if parameters[name].default is inspect.Parameter.empty]
+    return _arguments(function), [
+        name for name in _arguments(function) if parameters[name].default is inspect.Parameter.empty
+    ]
 
 
 def _called(where: str, function: Callable, options: dict[str, Any], *args: Any) -> Any:

@@ -60,8 +60,14 @@ class Guard:
     def phases(self) -> list[Phase]:
         """Return the task that checks the atoms at the end of each step of the compiled loop."""
         engine = self.sim._engine
-        task = Task(look_at_atoms, engine.atom_starts, engine.positions, engine.velocities, engine.flags,
-                    chunks=engine.atom_chunks)
+        task = Task(
+            look_at_atoms,
+            engine.atom_starts,
+            engine.positions,
+            engine.velocities,
+            engine.flags,
+            chunks=engine.atom_chunks,
+        )
         return [Phase([task], every=_EVERY, name="guard")]
 
     def remember(self) -> None:
@@ -84,9 +90,11 @@ class Guard:
             step, atom = sim.step, self._bad_atom()
             explained = self._find(step + 1, isinstance(error, _Broken))
             if explained is None and atom >= 0:
-                explained = (f"{sim.system.topology.describe(atom)}: position or velocity out of bounds at step "
-                             f"{step}, "
-                             "which does not happen again when the steps since the last good state are repeated")
+                explained = (
+                    f"{sim.system.topology.describe(atom)}: position or velocity out of bounds at step "
+                    f"{step}, "
+                    "which does not happen again when the steps since the last good state are repeated"
+                )
             self._restore()
             saved = f"{save_last_good(sim, self.path)}; time steps are {sim.timestep:g} ps"
             if explained is None:
@@ -109,9 +117,13 @@ class Guard:
             if (found := look(sim.positions, sim.box)) is not None:
                 self._outside.add(potential.name)
                 atom, how = found
-                warnings.warn(TrainingRangeWarning(f"step {sim.step}: {potential.name!r} is used outside the range of "
-                                                   f"its training data: {sim.system.topology.describe(atom)} {how}"),
-                              stacklevel=5)
+                warnings.warn(
+                    TrainingRangeWarning(
+                        f"step {sim.step}: {potential.name!r} is used outside the range of "
+                        f"its training data: {sim.system.topology.describe(atom)} {how}"
+                    ),
+                    stacklevel=5,
+                )
 
     def _find(self, last: int, broken: bool) -> str | None:
         """Repeat the steps from the last good state to `last` and return where the failure began, or None."""

@@ -108,7 +108,9 @@ class ListSchedule:
         engine.flags[:] = arrays["flags"]
         return bool(engine.flags[REBUILD]) or all(
             np.array_equal(moment.positions, arrays[f"list {k}/{name}"])
-            for k, neighbors in enumerate(lists) for name, moment in neighbors.moments.items())
+            for k, neighbors in enumerate(lists)
+            for name, moment in neighbors.moments.items()
+        )
 
     def _make(self, neighbors, name, positions, box):
         """Build or prune one list, with atoms at `positions`, and leave the others alone."""

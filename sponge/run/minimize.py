@@ -55,8 +55,14 @@ class Minimum:
     message: str
 
 
-def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method: Literal["lbfgs", "fire"] = "lbfgs",
-             report: Reports = None, progress: bool | None = None) -> Minimum:
+def minimize(
+    engine: Engine,
+    tolerance: float = 10.0,
+    max_steps: int = 0,
+    method: Literal["lbfgs", "fire"] = "lbfgs",
+    report: Reports = None,
+    progress: bool | None = None,
+) -> Minimum:
     """Move ``engine.positions`` to a local minimum of the potential energy; see `Simulation.minimize`.
 
     "lbfgs" takes quasi-Newton steps with a line search: Liu, Nocedal, "On the limited memory BFGS method for large
@@ -80,8 +86,13 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     finally:
         engine.flags[FORCES_STALE] = 1
     converged = surface.rms(force) <= tolerance
-    message = work.stopped or ("the tolerance was reached" if converged else "the limit of steps was reached"
-                               if steps == max_steps > 0 else "the energy cannot be lowered any further")
+    message = work.stopped or (
+        "the tolerance was reached"
+        if converged
+        else "the limit of steps was reached"
+        if steps == max_steps > 0
+        else "the energy cannot be lowered any further"
+    )
     return Minimum(energy, surface.rms(force), steps, converged, message)
 
 

@@ -26,23 +26,33 @@ class MadeFrom:
         self._sim = sim
         self.fingerprint = fingerprint(sim)  # slower to make than a hash, but by name: it can tell what has changed
         self._hash = self._present_hash()
-        self._starts = {name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"}
-                        - set(given)}
+        self._starts = {
+            name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"} - set(given)
+        }
 
     def check(self) -> None:
         """Raise StaleSimulationError if the system or a setting has changed."""
         found = []
         if self._present_hash() != self._hash:
             here = fingerprint(self._sim) | {"first box": self.fingerprint["first box"]}
-            found = differences(self.fingerprint, here, then="when it was made",
-                                now="now") or ["something of the system"]
-        found += [f"sampling {method.name} (which belongs to another simulation now)" for method in self._sim.sampling
-                  if method._engine is not self._sim._engine]
-        found += [f"system.{name} (set sim.{name} to move the simulation)" for name in sorted(self._starts)
-                  if self._moved(name)]
+            found = differences(self.fingerprint, here, then="when it was made", now="now") or [
+                "something of the system"
+            ]
+        found += [
+            f"sampling {method.name} (which belongs to another simulation now)"
+            for method in self._sim.sampling
+            if method._engine is not self._sim._engine
+        ]
+        found += [
+            f"system.{name} (set sim.{name} to move the simulation)"
+            for name in sorted(self._starts)
+            if self._moved(name)
+        ]
         if found:
-            raise StaleSimulationError("Simulation: the system and all settings must stay what the simulation was made "
-                                       f"from, but these differ: {', '.join(found)} ({ADVICE})")
+            raise StaleSimulationError(
+                "Simulation: the system and all settings must stay what the simulation was made "
+                f"from, but these differ: {', '.join(found)} ({ADVICE})"
+            )
 
     def _moved(self, name):
         """Return True if a starting value is another one, and not the simulation's present one, which may be put into
@@ -60,6 +70,8 @@ class MadeFrom:
     def _present_hash(self):
         sim = self._sim
         parts = (sim.integrator, sim.barostat, *sim.sampling)
-        return fingerprint_of(sim.system.fingerprint(), sim.system.remove_com_motion,
-                              *[{k: v for k,
-                                 v in vars(part).items() if k[0] != "_"} for part in parts if part is not None])
+        return fingerprint_of(
+            sim.system.fingerprint(),
+            sim.system.remove_com_motion,
+            *[{k: v for k, v in vars(part).items() if k[0] != "_"} for part in parts if part is not None],
+        )

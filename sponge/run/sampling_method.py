@@ -49,8 +49,10 @@ class Sampling(Fixed):
         """
         if self._engine is not None and not self._movable:
             hint = ", or freeze it" if isinstance(type(self)._movable, property) else ""
-            raise ValueError(f"{type(self).__name__} {self.name!r}: belongs to one simulation, and has one already "
-                             f"(make another one{hint})")
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: belongs to one simulation, and has one already "
+                f"(make another one{hint})"
+            )
 
     def claim(self, engine: Engine) -> None:
         """Belong to the simulation of `engine`; called when nothing of it can fail any more.

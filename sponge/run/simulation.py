@@ -104,9 +104,19 @@ class Simulation(Fixed):
     (100, 0.1)
     """
 
-    def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
-                 sampling: Sequence[Sampling] = (), precision: Literal["mixed", "double"] = "mixed",
-                 positions: Any = None, velocities: Any = None, state: State | None = None):
+    def __init__(
+        self,
+        system: System,
+        integrator: Integrator,
+        *,
+        seed: int = 0,
+        barostat: Any = None,
+        sampling: Sequence[Sampling] = (),
+        precision: Literal["mixed", "double"] = "mixed",
+        positions: Any = None,
+        velocities: Any = None,
+        state: State | None = None,
+    ):
         check.kind(system, System, "Simulation: system", hint="sponge.create_system(structure, forcefield) makes one")
         if isinstance(positions, Structure):
             positions = positions.positions
@@ -124,11 +134,15 @@ class Simulation(Fixed):
         self._drude = moving_drude_pairs(system)
         if len(self._drude) < len(system.drude_pairs):
             massless = system.drude_pairs[(system.masses[system.drude_pairs] == 0).any(1)][0]
-            raise ValueError(f"Simulation: Drude particles and their atoms must have mass, got none for "
-                             f"{system.topology.describe(int(massless[np.argmin(system.masses[massless])]))}")
+            raise ValueError(
+                f"Simulation: Drude particles and their atoms must have mass, got none for "
+                f"{system.topology.describe(int(massless[np.argmin(system.masses[massless])]))}"
+            )
         if len(self._drude) and getattr(integrator, "temperature", None) is not None and not integrator.two_baths:
-            raise ValueError(f"Simulation: Drude particles need a bath of their own, got {type(integrator).__name__}, "
-                             "which heats them like atoms (DrudeLangevin has two baths)")
+            raise ValueError(
+                f"Simulation: Drude particles need a bath of their own, got {type(integrator).__name__}, "
+                "which heats them like atoms (DrudeLangevin has two baths)"
+            )
         self.system, self.integrator, self.barostat = system, integrator, barostat
         self.sampling = tuple(sampling_methods(sampling, system))
         for method in self.sampling:
@@ -142,8 +156,11 @@ class Simulation(Fixed):
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._first_box = None if system.box is None else system.box.copy()
-        start = self._engine.positions if positions is None else as_vectors(positions, system.topology,
-                                                                            "Simulation: positions")
+        start = (
+            self._engine.positions
+            if positions is None
+            else as_vectors(positions, system.topology, "Simulation: positions")
+        )
         check_units(system, start, system.box, "Simulation")
         check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
@@ -154,8 +171,9 @@ class Simulation(Fixed):
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._given: np.ndarray | None = None  # positions that were set since the last step
         self._rate, self._running = 0.0, False  # steps per second
-        self._lists = ListSchedule(self._engine, lambda: integrator.pair_interval(system.potentials),
-                                   lambda: self._temperature_expected)
+        self._lists = ListSchedule(
+            self._engine, lambda: integrator.pair_interval(system.potentials), lambda: self._temperature_expected
+        )
         self.positions = start
         if state is not None and state.box is not None:
             self.box = state.box
@@ -270,8 +288,13 @@ class Simulation(Fixed):
     def state(self) -> State:
         """Step, time, positions, velocities and box, as copies."""
         engine = self._engine
-        return State(self.step, self.time, engine.positions.copy(), engine.velocities.copy(),
-                     engine.box.copy() if engine.periodic else None)
+        return State(
+            self.step,
+            self.time,
+            engine.positions.copy(),
+            engine.velocities.copy(),
+            engine.box.copy() if engine.periodic else None,
+        )
 
     def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
         """Draw velocities from the Maxwell-Boltzmann distribution, consistent with constraints and with zero total
@@ -378,9 +401,15 @@ class Simulation(Fixed):
 
     # -- motion --------------------------------------------------------------------------------------------------------
 
-    def minimize(self, tolerance: float = 10.0, max_steps: int = 0,
-                 method: Literal["lbfgs", "fire"] = "lbfgs", *, report: Reports = None,
-                 progress: bool | None = None) -> Minimum:
+    def minimize(
+        self,
+        tolerance: float = 10.0,
+        max_steps: int = 0,
+        method: Literal["lbfgs", "fire"] = "lbfgs",
+        *,
+        report: Reports = None,
+        progress: bool | None = None,
+    ) -> Minimum:
         """Move the atoms to a local minimum of the potential energy; constraints are kept.
 
         Velocities stay, unless they were drawn for this simulation: these are drawn again.
@@ -413,8 +442,15 @@ class Simulation(Fixed):
             if self._drawn:
                 self.thermalize()
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Any = None,
-            progress: bool | None = None, checkpoint: str | os.PathLike | Checkpoint | None = None) -> None:
+    def run(
+        self,
+        steps: int | None = None,
+        *,
+        time: str | float | None = None,
+        report: Any = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | Checkpoint | None = None,
+    ) -> None:
         """Make steps.
 
         The loop is compiled: Python is entered for reports, and a few times a second for progress bars and Ctrl-C,
@@ -468,13 +504,17 @@ class Simulation(Fixed):
             return
         step = read_checkpoint(path)[1].get("step")
         if type(step) is int and step > target:
-            raise CheckpointError(f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
-                                  f"{step} (choose another path, or delete the file)")
+            raise CheckpointError(
+                f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
+                f"{step} (choose another path, or delete the file)"
+            )
         if type(step) is not int or step >= self.step:
             self.load(path)
         elif path not in self._written:
-            raise CheckpointError(f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
-                                  f"{step} (choose another path, or delete the file)")
+            raise CheckpointError(
+                f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
+                f"{step} (choose another path, or delete the file)"
+            )
 
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
@@ -555,8 +595,10 @@ class Simulation(Fixed):
         places |= nested("store/", {name: engine.store[name] for name in below("store/", arrays)})
         for name, place in places.items():
             if arrays[name].shape != place.shape or arrays[name].dtype != place.dtype:
-                raise ValueError(f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of "
-                                 f"shape {arrays[name].shape}")
+                raise ValueError(
+                    f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of "
+                    f"shape {arrays[name].shape}"
+                )
         for name, place in places.items():
             place[...] = arrays[name]
         for method in self.sampling:

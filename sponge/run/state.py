@@ -59,5 +59,8 @@ def warn_of_box(positions: Any, box: np.ndarray | None) -> None:
     state = _STATES.get(id(positions))
     if state is not None and state.box is not None and not np.array_equal(state.box, box):
         edges = [" x ".join(f"{x:.4g}" for x in np.diag(b)) if b is not None else "none" for b in (state.box, box)]
-        warnings.warn(f"Simulation: positions must belong to the box of the system, {edges[1]} nm, got those of a "
-                      f"state in a box of {edges[0]} nm (give state=state, which brings its box)", stacklevel=3)
+        warnings.warn(
+            f"Simulation: positions must belong to the box of the system, {edges[1]} nm, got those of a "
+            f"state in a box of {edges[0]} nm (give state=state, which brings its box)",
+            stacklevel=3,
+        )

@@ -177,9 +177,18 @@ class ABF(VariableBias):
     (36, 36)
     """
 
-    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], grid: Any, sigma: Any = None,
-                 full_samples: int = 500, period: float = 0.2, friction: float = 1.0, temperature: float | None = None,
-                 record: int = 100, name: str = "abf"):
+    def __init__(
+        self,
+        cvs: CollectiveVariable | Sequence[CollectiveVariable],
+        grid: Any,
+        sigma: Any = None,
+        full_samples: int = 500,
+        period: float = 0.2,
+        friction: float = 1.0,
+        temperature: float | None = None,
+        record: int = 100,
+        name: str = "abf",
+    ):
         where = type(self).__name__
         self.name, self.cvs = name, as_variables(where, cvs)
         m = len(self.cvs)
@@ -214,15 +223,18 @@ class ABF(VariableBias):
         if temperature is None:
             raise ValueError(f"ABF {self.name!r}: temperature must be given, as {type(integrator).__name__} has none")
         if not integrator.timestep < self.period / 10:
-            raise ValueError(f"ABF {self.name!r}: period must be above ten time steps of {integrator.timestep:g} ps, "
-                             f"got {self.period:g} ps")
+            raise ValueError(
+                f"ABF {self.name!r}: period must be above ten time steps of {integrator.timestep:g} ps, "
+                f"got {self.period:g} ps"
+            )
         self._thermal = units.GAS_CONSTANT * temperature
         self._k[:] = self._thermal / np.square(self.sigma)
 
     def plan(self, engine):
         found = Evaluation(engine, self.cvs, f"ABF {self.name!r}")
-        plan = found.plan(Task(couple, found.values, self._center, self._k, self._period, self._marks, found.slopes,
-                               found.bias))
+        plan = found.plan(
+            Task(couple, found.values, self._center, self._k, self._period, self._marks, found.slopes, found.bias)
+        )
         plan.evaluation = found
         return plan
 
@@ -237,18 +249,36 @@ class ABF(VariableBias):
         grid = Grid(self._low, self._width, np.array(self.bins), self._period)
         extended = Extended(self._k, mass, time, decay, self._thermal, self._center, self._speed)
         sums = Sums(self.full_samples, self._active, self._counts, self._forces, self._visits, self._ways)
-        task = Task(advance, engine.flags, code, ahead, self.record, self._marks, values, grid, extended, key,
-                    np.zeros(8), sums, self._kept.buffer, self._kept.count)
-        return [Phase([task], name=self.name, redo=True),
-                Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
+        task = Task(
+            advance,
+            engine.flags,
+            code,
+            ahead,
+            self.record,
+            self._marks,
+            values,
+            grid,
+            extended,
+            key,
+            np.zeros(8),
+            sums,
+            self._kept.buffer,
+            self._kept.count,
+        )
+        return [
+            Phase([task], name=self.name, redo=True),
+            Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records"),
+        ]
 
     def _outside(self, engine) -> bool:
         found = engine.plans[self.name].evaluation
         for variable, value, (low, high, _) in zip(self.cvs, found.values, self.grid, strict=True):
             if variable.period is None and not low <= value < high:
-                raise VariableError(f"ABF {self.name!r}: {variable.name} must begin on the grid from {low:g} to "
-                                    f"{high:g}, got {value:.6g} {found.at_step()} (move it there by SteeredMD, or "
-                                    "widen `grid`)")
+                raise VariableError(
+                    f"ABF {self.name!r}: {variable.name} must begin on the grid from {low:g} to "
+                    f"{high:g}, got {value:.6g} {found.at_step()} (move it there by SteeredMD, or "
+                    "widen `grid`)"
+                )
         raise VariableError(f"ABF {self.name!r}: a variable begins outside of the grid {found.at_step()}")
 
     def freeze(self, frozen: bool = True) -> ABF:
@@ -269,8 +299,9 @@ class ABF(VariableBias):
     @property
     def centers(self) -> tuple[np.ndarray, ...]:
         """Middles of the bins of each variable."""
-        return tuple(low + width * (np.arange(n) + 0.5) for low, width, n in zip(self._low, self._width, self.bins,
-                                                                                  strict=True))
+        return tuple(
+            low + width * (np.arange(n) + 0.5) for low, width, n in zip(self._low, self._width, self.bins, strict=True)
+        )
 
     @property
     def counts(self) -> np.ndarray:
@@ -327,8 +358,9 @@ class ABF(VariableBias):
         rows = np.arange(len(i))
         shape = (len(i), n.size)
         system = coo_matrix((np.r_[weight, -weight], (np.r_[rows, rows], np.r_[j, i])), shape).tocsr()
-        surface = lsqr(system, weight * step, atol=1e-14, btol=1e-14, iter_lim=20 * n.size)[0] if len(i) else np.zeros(
-            n.size)
+        surface = (
+            lsqr(system, weight * step, atol=1e-14, btol=1e-14, iter_lim=20 * n.size)[0] if len(i) else np.zeros(n.size)
+        )
         _, part = connected_components(coo_matrix((np.ones(len(i)), (i, j)), (n.size, n.size)), directed=False)
         lowest = np.full(part.max() + 1, np.inf)
         visited = seen.reshape(-1)
@@ -368,11 +400,14 @@ def _grid(where, cvs, given):
         if len(entry) != 3 or not -np.inf < entry[0] < entry[1] < np.inf:
             raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest, bins), got {entry!r}")
         if variable.period is not None and not np.allclose(entry[:2], variable.period, rtol=1e-12):
-            raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period "
-                             f"{variable.period}, got {entry[:2]}")
+            raise ValueError(
+                f"{where}: grid of {variable.name}, which is periodic, must be its period "
+                f"{variable.period}, got {entry[:2]}"
+            )
         bins = check.integer(entry[2], f"{where}: bins of {variable.name}", 2)
         found.append((float(entry[0]), float(entry[1]), bins))
     if math.prod(bins for *_, bins in found) > _MOST_BINS:
-        raise ValueError(f"{where}: the grid must have at most {_MOST_BINS} bins, got "
-                         f"{' x '.join(str(bins) for *_, bins in found)}")
+        raise ValueError(
+            f"{where}: the grid must have at most {_MOST_BINS} bins, got {' x '.join(str(bins) for *_, bins in found)}"
+        )
     return found

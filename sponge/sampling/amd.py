@@ -55,9 +55,15 @@ class AMD(Boost):
     ((2000, 2), (1900,))
     """
 
-    def __init__(self, total: tuple[float, float] | None = None, torsion: tuple[float, float] | None = None,
-                 terms: Sequence[str] | None = None, temperature: float | None = None, every: int = 10,
-                 name: str = "amd"):
+    def __init__(
+        self,
+        total: tuple[float, float] | None = None,
+        torsion: tuple[float, float] | None = None,
+        terms: Sequence[str] | None = None,
+        temperature: float | None = None,
+        every: int = 10,
+        name: str = "amd",
+    ):
         super().__init__(terms, temperature, every, name)
         if total is None and torsion is None:
             raise ValueError("AMD: total or torsion must be given, (threshold, alpha) in kJ/mol")

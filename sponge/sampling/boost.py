@@ -92,10 +92,21 @@ class Boost(Sampling):
         split, plan = engine.split, engine.plans[self.name]
         assert split is not None and isinstance(plan, _BoostPlan)
         ahead = int(integrator.forces_at == "new")
-        task = Task(kernels.record, engine.flags, ahead, self.every, split.energies, plan.boosts, self._kept.mark,
-                    self._kept.buffer, self._kept.count)
-        return [Phase([task], name=f"{self.name}: records", redo=True),
-                Phase(call=self._kept.take_over, every=self.every * (_ROWS - 1), name=f"{self.name}: put away")]
+        task = Task(
+            kernels.record,
+            engine.flags,
+            ahead,
+            self.every,
+            split.energies,
+            plan.boosts,
+            self._kept.mark,
+            self._kept.buffer,
+            self._kept.count,
+        )
+        return [
+            Phase([task], name=f"{self.name}: records", redo=True),
+            Phase(call=self._kept.take_over, every=self.every * (_ROWS - 1), name=f"{self.name}: put away"),
+        ]
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -151,9 +162,12 @@ class Boost(Sampling):
         weights = np.exp(log - log.max())
         effective = kish(weights[fixed])
         if effective < _FEWEST:
-            warnings.warn(f"{type(self).__name__}.weights: {fixed.sum()} samples are worth {effective:.1f} independent "
-                          "ones (sample longer, or with a smaller boost; cumulant_weights is less noisy)",
-                          PoorOverlapWarning, stacklevel=2)
+            warnings.warn(
+                f"{type(self).__name__}.weights: {fixed.sum()} samples are worth {effective:.1f} independent "
+                "ones (sample longer, or with a smaller boost; cumulant_weights is less noisy)",
+                PoorOverlapWarning,
+                stacklevel=2,
+            )
         return weights / weights.sum()
 
     def cumulant_weights(self, bins: Any, steps: Any = None) -> np.ndarray:
@@ -187,8 +201,10 @@ class Boost(Sampling):
         boosts, fixed = self._of_states("cumulant_weights", steps)
         bins = np.asarray(bins)
         if bins.dtype.kind not in "iu" or bins.ndim not in (1, 2) or len(bins) != len(boosts):
-            raise ValueError(f"{type(self).__name__}.cumulant_weights: bins must be whole numbers [m] or [m, d] of "
-                             f"{len(boosts)} states, got {bins.dtype} of shape {bins.shape}")
+            raise ValueError(
+                f"{type(self).__name__}.cumulant_weights: bins must be whole numbers [m] or [m, d] of "
+                f"{len(boosts)} states, got {bins.dtype} of shape {bins.shape}"
+            )
         of = np.unique(bins.reshape(len(bins), -1)[fixed], axis=0, return_inverse=True)[1].ravel()
         u, count = boosts[fixed] / self._thermal, np.bincount(of)
         mean = np.bincount(of, u) / count
@@ -208,8 +224,9 @@ class Boost(Sampling):
                 boosts, fixed = np.append(boosts, self._present_boost()), np.append(fixed, self._fixed())
             boosts, fixed = boosts[places], fixed[places]
         if not fixed.any():
-            raise ValueError(f"{where}: at least one state must have been recorded with a fixed boost, got none (run "
-                             "on)")
+            raise ValueError(
+                f"{where}: at least one state must have been recorded with a fixed boost, got none (run on)"
+            )
         return boosts, fixed
 
     def _fixed(self) -> bool:

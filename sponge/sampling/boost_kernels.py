@@ -98,5 +98,6 @@ def adapt(_chunk, flags, ahead, stages, upper, sigma0, energies, seen, statistic
         for c in range(2):
             if sigma0[c] > 0.0:
                 s = statistics[c]
-                numbers[c, 0], numbers[c, 1] = gaussian_parameters(upper, sigma0[c], s[1], s[2], s[3],
-                                                                   math.sqrt(s[4] / s[0]))
+                numbers[c, 0], numbers[c, 1] = gaussian_parameters(
+                    upper, sigma0[c], s[1], s[2], s[3], math.sqrt(s[4] / s[0])
+                )

@@ -87,13 +87,25 @@ class GaMD(Boost):
 
     _harmonic = True
 
-    def __init__(self, total: float | None = None, torsion: float | None = None, *, collect: int, equilibrate: int,
-                 prepare: int = 0, threshold: Literal["lower", "upper"] = "lower", terms: Sequence[str] | None = None,
-                 temperature: float | None = None, every: int = 10, name: str = "gamd"):
+    def __init__(
+        self,
+        total: float | None = None,
+        torsion: float | None = None,
+        *,
+        collect: int,
+        equilibrate: int,
+        prepare: int = 0,
+        threshold: Literal["lower", "upper"] = "lower",
+        terms: Sequence[str] | None = None,
+        temperature: float | None = None,
+        every: int = 10,
+        name: str = "gamd",
+    ):
         super().__init__(terms, temperature, every, name)
         if total is None and torsion is None:
-            raise ValueError("GaMD: total or torsion must be given, the largest standard deviation of a boost in "
-                             "kJ/mol")
+            raise ValueError(
+                "GaMD: total or torsion must be given, the largest standard deviation of a boost in kJ/mol"
+            )
         for what, sigma0 in zip(_NAMES, (total, torsion), strict=True):
             if sigma0 is not None:
                 check.positive(sigma0, f"GaMD: {what}", "kJ/mol")
@@ -113,9 +125,18 @@ class GaMD(Boost):
         assert engine.split is not None
         stages = np.array([self.prepare, self.collect, self.equilibrate])
         sigma0 = np.array([self.total or 0.0, self.torsion or 0.0])
-        task = Task(kernels.adapt, engine.flags, int(integrator.forces_at == "new"), stages,
-                    int(self.threshold == "upper"), sigma0, engine.split.energies, self._seen, self._statistics,
-                    self._numbers)
+        task = Task(
+            kernels.adapt,
+            engine.flags,
+            int(integrator.forces_at == "new"),
+            stages,
+            int(self.threshold == "upper"),
+            sigma0,
+            engine.split.energies,
+            self._seen,
+            self._statistics,
+            self._numbers,
+        )
         return [*super().after_step(engine, integrator), Phase([task], name=f"{self.name}: parameters", redo=True)]
 
     # -- results -------------------------------------------------------------------------------------------------------
@@ -152,8 +173,12 @@ class GaMD(Boost):
         kJ/mol.
         """
         number, highest, lowest, mean, squares = self._statistics.T.copy()
-        return {"highest": highest, "lowest": lowest, "mean": mean,
-                "deviation": np.sqrt(squares / np.maximum(number, 1))}
+        return {
+            "highest": highest,
+            "lowest": lowest,
+            "mean": mean,
+            "deviation": np.sqrt(squares / np.maximum(number, 1)),
+        }
 
     # -- restarts ------------------------------------------------------------------------------------------------------
 

@@ -24,16 +24,16 @@ class Rows:
     @property
     def values(self) -> np.ndarray:
         """Rows, (m, width): a view that does not change later."""
-        return self._all[:self._n]
+        return self._all[: self._n]
 
     def append(self, rows: np.ndarray) -> None:
         """Add rows [k, width]."""
         end = self._n + len(rows)
         if end > len(self._all):
             grown = np.empty((max(end, 2 * len(self._all)), self._all.shape[1]))
-            grown[:self._n] = self.values
+            grown[: self._n] = self.values
             self._all = grown
-        self._all[self._n:end] = rows
+        self._all[self._n : end] = rows
         self._n = end
 
     def become(self, rows: np.ndarray) -> None:
@@ -74,9 +74,13 @@ class Records:
         self.mark[0] = self._rows.values[-1, 0] if len(self._rows) else -1
 
 
-def find_states(where: str, known: np.ndarray,  # (m,) numbers of the recorded states, in order
-                steps: Any,  # (k,) numbers of the states that are sought
-                every: int, present: int) -> np.ndarray:  # steps between records; number of the present state
+def find_states(
+    where: str,
+    known: np.ndarray,  # (m,) numbers of the recorded states, in order
+    steps: Any,  # (k,) numbers of the states that are sought
+    every: int,
+    present: int,
+) -> np.ndarray:  # steps between records; number of the present state
     """Return the places (k,) of states among the recorded ones; the present state comes after the last.
 
     Raise ValueError if a state is neither recorded nor the present one.
@@ -87,9 +91,11 @@ def find_states(where: str, known: np.ndarray,  # (m,) numbers of the recorded s
     places = np.minimum(np.searchsorted(known, steps), max(len(known) - 1, 0))
     missing = np.ones(len(steps), bool) if not len(known) else known[places] != steps
     if wrong := sorted({int(s) for s in steps[missing]} - {present}):
-        raise ValueError(f"{where}: steps must be among those recorded (multiples of {every}, from "
-                         f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got "
-                         f"{wrong[0]}")
+        raise ValueError(
+            f"{where}: steps must be among those recorded (multiples of {every}, from "
+            f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got "
+            f"{wrong[0]}"
+        )
     places[missing] = len(known)
     return places
 
@@ -97,9 +103,12 @@ def find_states(where: str, known: np.ndarray,  # (m,) numbers of the recorded s
 class History:
     """Energies of states, in epochs within which mode and n_k were the same."""
 
-    def __init__(self, temperatures: int,  # of the ladder
-                 cross: float,  # the enhanced energy is E = U_pp + cross U_pw
-                 size: int):  # of the buffer
+    def __init__(
+        self,
+        temperatures: int,  # of the ladder
+        cross: float,  # the enhanced energy is E = U_pp + cross U_pw
+        size: int,
+    ):  # of the buffer
         # a row of epochs is: number of the first record, mode, ln n_k (NaN: plain dynamics)
         self.cross, self._kept, self.epochs = cross, Records(3, size), Rows(2 + temperatures)
         self.buffer, self.count, self.mark = self._kept.buffer, self._kept.count, self._kept.mark
@@ -158,7 +167,7 @@ class History:
         filled = np.flatnonzero(np.isfinite(self.log_n[:, 0]) & (starts < count))
         if not len(filled):
             return None
-        first, last = np.append(starts, count).astype(np.int64)[filled[-1]:][:2]
+        first, last = np.append(starts, count).astype(np.int64)[filled[-1] :][:2]
         return self.log_n[filled[-1]], self.energies(slice(first, last))
 
     def usable(self, log_n: np.ndarray | None) -> np.ndarray:

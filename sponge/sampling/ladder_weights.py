@@ -25,8 +25,17 @@ from triskele.core.extend import Task, device, kernel
 from ..analysis.wham import log_sum
 from .reweighting import EnergyHistogram, solve
 
-__all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "Online", "Reweighted",
-           "from_mean_energies", "from_one_temperature"]
+__all__ = [
+    "ESTIMATORS",
+    "MBAR",
+    "Approximation",
+    "Iteration",
+    "LadderWeights",
+    "Online",
+    "Reweighted",
+    "from_mean_energies",
+    "from_one_temperature",
+]
 
 
 def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:  # (N,) mol/kJ, (N,) kJ/mol
@@ -38,8 +47,10 @@ def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:  # (N,) mol/kJ,
     """
     betas, energies = np.asarray(betas, np.float64), np.asarray(energies, np.float64)
     if betas.shape != energies.shape or betas.ndim != 1 or not np.isfinite(energies).all():
-        raise ValueError(f"from_mean_energies: energies must be finite, one for each of the {betas.size} temperatures, "
-                         f"got {energies}")
+        raise ValueError(
+            f"from_mean_energies: energies must be finite, one for each of the {betas.size} temperatures, "
+            f"got {energies}"
+        )
     log_n = np.concatenate([[0.0], np.cumsum(np.diff(betas) * (energies[1:] + energies[:-1]) / 2)])
     return log_n - log_n.mean()
 
@@ -172,8 +183,9 @@ class MBAR(LadderWeights):
         rows = np.vstack([self._old.rows, self._new.rows])
         if np.isneginf(rows[:, 1:]).all() or self._seen < 1.1 * self._solved:
             return  # one temperature alone: the guess of `add` is better
-        energy, count = (np.concatenate([getattr(g.histogram, what) for g in (self._old, self._new)])
-                         for what in ("energy", "count"))
+        energy, count = (
+            np.concatenate([getattr(g.histogram, what) for g in (self._old, self._new)]) for what in ("energy", "count")
+        )
         samples = np.concatenate([self._old.samples, self._new.samples])
         self._log_z = solve(energy, count, samples, rows, self._all, self._log_z, 1e-4, 200)[0]
         self._solved = self._seen
@@ -181,10 +193,17 @@ class MBAR(LadderWeights):
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything learned so far."""
-        parts = {f"{name}/{what}": np.asarray(values) for name, g in (("old", self._old), ("new", self._new))
-                 for what, values in (("samples", g.samples), ("rows", g.rows), *vars(g.histogram).items())}
-        return {**super().state(), **parts, "seen": np.array([self._seen, self._solved]),
-                "log_z": np.zeros(0) if self._log_z is None else self._log_z}
+        parts = {
+            f"{name}/{what}": np.asarray(values)
+            for name, g in (("old", self._old), ("new", self._new))
+            for what, values in (("samples", g.samples), ("rows", g.rows), *vars(g.histogram).items())
+        }
+        return {
+            **super().state(),
+            **parts,
+            "seen": np.array([self._seen, self._solved]),
+            "log_z": np.zeros(0) if self._log_z is None else self._log_z,
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""

@@ -74,8 +74,13 @@ class FreeEnergyEstimate:
         """
         if len(self.axes) == 1:
             with plots.axes(ax, xlabel="angle [°]" if degrees else "s", ylabel="free energy [kJ/mol]") as ax:
-                plots.band(ax, self._shown(degrees)[0], np.where(np.isfinite(self.error), self.value, np.nan),
-                           self.error, **line)
+                plots.band(
+                    ax,
+                    self._shown(degrees)[0],
+                    np.where(np.isfinite(self.error), self.value, np.nan),
+                    self.error,
+                    **line,
+                )
                 ax.set_ylim(top=highest)
             return ax
         return self._map(ax, self.value, "free energy [kJ/mol]", degrees, highest, line)
@@ -94,8 +99,10 @@ class FreeEnergyEstimate:
 
     def _map(self, ax, values, label, degrees, highest, mesh):
         if len(self.axes) > 2:
-            raise ValueError(f"FreeEnergyEstimate.plot: one or two variables can be drawn, got {len(self.axes)} (sum "
-                             f"exp(-F / RT) over some of them first)")
+            raise ValueError(
+                f"FreeEnergyEstimate.plot: one or two variables can be drawn, got {len(self.axes)} (sum "
+                f"exp(-F / RT) over some of them first)"
+            )
         names = ("first angle [°]", "second angle [°]") if degrees else ("first variable", "second variable")
         values = np.where(np.isfinite(values), values if highest is None else np.minimum(values, highest), np.nan)
         with plots.axes(ax, xlabel=names[0], ylabel=names[1]) as ax:
@@ -242,14 +249,17 @@ class Metadynamics(VariableBias):
         def outside(engine) -> bool:
             for variable, value, (low, high, _) in zip(self.cvs, found.values, self.grid):
                 if variable.period is None and not low <= value <= high:
-                    raise VariableError(f"{where}: {variable.name} must stay on the grid from {low:g} to {high:g}, got "
-                                        f"{value:.6g} "
-                                        f"{found.at_step()} (widen `grid`, or add a wall with BiasPotential)")
+                    raise VariableError(
+                        f"{where}: {variable.name} must stay on the grid from {low:g} to {high:g}, got "
+                        f"{value:.6g} "
+                        f"{found.at_step()} (widen `grid`, or add a wall with BiasPotential)"
+                    )
             raise VariableError(f"{where}: a variable has left the grid {found.at_step()}")
 
         engine.on_status(code, outside)
-        task = Task(kernels.bias_of, engine.flags, code, self._surface, found.values, *_scratch(), found.slopes,
-                    found.bias)
+        task = Task(
+            kernels.bias_of, engine.flags, code, self._surface, found.values, *_scratch(), found.slopes, found.bias
+        )
         plan = found.plan(task)
         plan.evaluation = found
         return plan
@@ -258,9 +268,23 @@ class Metadynamics(VariableBias):
         found = engine.plans[self.name].evaluation
         code = status_code(f"Metadynamics {self.name!r}: full")
         engine.on_status(code, self._put_away)
-        task = Task(kernels.deposit, engine.flags, code, int(integrator.forces_at == "new"), self.record, self.every,
-                    self._active, found.values, found.bias, self._options, self._surface, self._now, self._table,
-                    self._counts, self._scratch)
+        task = Task(
+            kernels.deposit,
+            engine.flags,
+            code,
+            int(integrator.forces_at == "new"),
+            self.record,
+            self.every,
+            self._active,
+            found.values,
+            found.bias,
+            self._options,
+            self._surface,
+            self._now,
+            self._table,
+            self._counts,
+            self._scratch,
+        )
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:
@@ -319,8 +343,9 @@ class Metadynamics(VariableBias):
             raise ValueError(f"Metadynamics.bias: values of {d} variables are needed, got {len(values)}")
         points = np.stack(np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values)), axis=-1)
         result = np.zeros(points.shape[:-1])
-        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._surface, *_scratch(), np.zeros(d),
-                        result.reshape(-1))
+        kernels.bias_at(
+            np.ascontiguousarray(points.reshape(-1, d)), self._surface, *_scratch(), np.zeros(d), result.reshape(-1)
+        )
         if np.isnan(result).any():
             raise ValueError(
                 f"Metadynamics.bias: values must lie on the grid, got {points[np.isnan(result)][0].tolist()}"
@@ -419,8 +444,12 @@ class Metadynamics(VariableBias):
         error = np.where(counts.min(axis=0) >= 1, np.sqrt(spread + (thermal * _next_order(total)) ** 2), np.inf)
         factor = 1.0 if self.bias_factor is None else self.bias_factor / (self.bias_factor - 1)
         value = np.where(seen, value - value[seen].min(initial=np.inf), np.inf)
-        return FreeEnergyEstimate(self.axes, value.reshape(shape), error.reshape(shape),
-                                  (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))
+        return FreeEnergyEstimate(
+            self.axes,
+            value.reshape(shape),
+            error.reshape(shape),
+            (factor * (self._grid[0].max() - self._grid[0])).reshape(shape),
+        )
 
     def _densities(self, first, blocks):
         """Return statistics of the records from `first` on, in blocks, for kernels of one, two and three times a
@@ -452,9 +481,14 @@ class Metadynamics(VariableBias):
 
     def state(self):
         """Grid, constant and records; full tables are returned without a copy, since they no longer change."""
-        state = {"grid": self._grid.copy(), "now": self._now.copy(), "active": self._active.copy(),
-                 "counts": self._counts.copy(),
-                 "records": self._table[: self._counts[0]].copy(), "shared": np.array(self._shared)}
+        state = {
+            "grid": self._grid.copy(),
+            "now": self._now.copy(),
+            "active": self._active.copy(),
+            "counts": self._counts.copy(),
+            "records": self._table[: self._counts[0]].copy(),
+            "shared": np.array(self._shared),
+        }
         state.update({f"records/{k}": table for k, table in enumerate(self._full)})
         if self._common is not None:
             state["common"] = self._common.copy()
@@ -471,7 +505,7 @@ class Metadynamics(VariableBias):
 
     def news(self):
         """Centers and heights of the hills since the last `receive`."""
-        rows = self._records()[self._shared:]
+        rows = self._records()[self._shared :]
         rows = rows[rows[:, -1] > 0]
         return {"hills": np.column_stack([rows[:, 1:-3], rows[:, -1]])}
 
@@ -481,8 +515,12 @@ class Metadynamics(VariableBias):
             self._common = np.zeros_like(self._grid)
         for own in news:
             hills = np.asarray(own["hills"], np.float64)
-            kernels.add_hills(np.ascontiguousarray(hills[:, :-1]), np.ascontiguousarray(hills[:, -1]),
-                              self._surface._replace(values=self._common), self._scratch)
+            kernels.add_hills(
+                np.ascontiguousarray(hills[:, :-1]),
+                np.ascontiguousarray(hills[:, -1]),
+                self._surface._replace(values=self._common),
+                self._scratch,
+            )
         self._grid[:] = self._common
         self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
         self._shared = len(self._full) * _ROWS + int(self._counts[0])

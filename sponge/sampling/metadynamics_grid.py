@@ -20,8 +20,9 @@ _MOST_NODES = 10_000_000
 _NODES_PER_SIGMA = (5, 5, 3)
 
 
-def intervals_of(where: str, cvs: list[CollectiveVariable], sigma: list[float],
-                 given: Any) -> list[tuple[float, float, int]]:
+def intervals_of(
+    where: str, cvs: list[CollectiveVariable], sigma: list[float], given: Any
+) -> list[tuple[float, float, int]]:
     """Lowest value, highest value and number of intervals of each variable."""
     d = len(cvs)
     check.kind(given, (Integral, Iterable, None), f"{where}: grid", "a sequence with an entry for each variable")
@@ -39,23 +40,33 @@ def intervals_of(where: str, cvs: list[CollectiveVariable], sigma: list[float],
             entry = (*variable.period, *(e for e in entry if e is not None))
         low, high = float(entry[0]), float(entry[1])
         if not (-np.inf < low < high < np.inf) or len(entry) > 3:
-            raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, "
-                             f"intervals), got {entry!r}")
+            raise ValueError(
+                f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, "
+                f"intervals), got {entry!r}"
+            )
         if variable.period is not None and not np.allclose((low, high), variable.period, rtol=1e-12):
-            raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period "
-                             f"{variable.period}, got {(low, high)}")
+            raise ValueError(
+                f"{where}: grid of {variable.name}, which is periodic, must be its period "
+                f"{variable.period}, got {(low, high)}"
+            )
         if width > 0.5 * (high - low):
-            raise ValueError(f"{where}: sigma must be at most half of the range of {variable.name}, {low:.3g} to "
-                             f"{high:.3g}, got {width:g} (angles are in radians, lengths in nm)")
+            raise ValueError(
+                f"{where}: sigma must be at most half of the range of {variable.name}, {low:.3g} to "
+                f"{high:.3g}, got {width:g} (angles are in radians, lengths in nm)"
+            )
         n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA[d - 1])
         check.integer(n, f"{where}: intervals of the grid of {variable.name}", 2)
         if (high - low) / n > 0.5 * width * (1 + 1e-12):
-            raise ValueError(f"{where}: intervals of the grid of {variable.name} must be at most half of sigma = "
-                             f"{width:g}, got "
-                             f"{(high - low) / n:.3g} (at least {math.ceil(2 * (high - low) / width)} intervals)")
+            raise ValueError(
+                f"{where}: intervals of the grid of {variable.name} must be at most half of sigma = "
+                f"{width:g}, got "
+                f"{(high - low) / n:.3g} (at least {math.ceil(2 * (high - low) / width)} intervals)"
+            )
         found.append((low, high, int(n)))
     nodes = [n if v.period else n + 1 for v, (_, _, n) in zip(cvs, found)]
     if math.prod(nodes) > _MOST_NODES:
-        raise ValueError(f"{where}: the grid must have at most {_MOST_NODES} nodes, got "
-                         f"{' x '.join(map(str, nodes))} (fewer intervals)")
+        raise ValueError(
+            f"{where}: the grid must have at most {_MOST_NODES} nodes, got "
+            f"{' x '.join(map(str, nodes))} (fewer intervals)"
+        )
     return found

@@ -72,10 +72,10 @@ def interpolate(s, grid, at, basis, slopes):
         )
         basis[k, 0], basis[k, 1], basis[k, 2], basis[k, 3] = (
             1.0 + 2.0 * t
-        ) * r * r, t * r * r, t * t * (3.0 - 2.0 * t), -t * t * r
+        ) * r * r, t * r * r, t * t * (3.0 - 2.0 * t), -t * t * r  # fmt: skip
         basis[k, 4], basis[k, 5], basis[k, 6], basis[k, 7] = -6.0 * t * r / h, r * (
             1.0 - 3.0 * t
-        ) / h, 6.0 * t * r / h, t * (3.0 * t - 2.0) / h
+        ) / h, 6.0 * t * r / h, t * (3.0 * t - 2.0) / h  # fmt: skip
         stride *= n
     data = grid.values.reshape(grid.values.size)
     value, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0

@@ -53,9 +53,11 @@ class MultipleWalkers(Replicas):
             raise ValueError("MultipleWalkers: the simulations must have sampling methods, got none")
         for k, described in enumerate(self._described):
             if found := differences(described["methods"], first):
-                raise ValueError("MultipleWalkers: all walkers must have the same sampling methods, but those of "
-                                 f"walker {k} differ from those of walker 0: "
-                                 f"{', '.join(found).replace('in the checkpoint', f'in {k}').replace('here', 'in 0')}")
+                raise ValueError(
+                    "MultipleWalkers: all walkers must have the same sampling methods, but those of "
+                    f"walker {k} differ from those of walker 0: "
+                    f"{', '.join(found).replace('in the checkpoint', f'in {k}').replace('here', 'in 0')}"
+                )
         if len({m for sim in self._simulations.values() for m in sim.sampling}) < len(self.own) * len(first):
             raise ValueError("MultipleWalkers: make must make new sampling methods for each walker")
 

@@ -87,10 +87,21 @@ class OPES(VariableBias):
     5000
     """
 
-    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], barrier: float, every: int,
-                 sigma: Any = None, bias_factor: float | None = None, explore: bool = False,
-                 temperature: float | None = None, smallest_sigma: Any = None, threshold: float = 1.0,
-                 measure: int | None = None, record: int | None = None, name: str = "opes"):
+    def __init__(
+        self,
+        cvs: CollectiveVariable | Sequence[CollectiveVariable],
+        barrier: float,
+        every: int,
+        sigma: Any = None,
+        bias_factor: float | None = None,
+        explore: bool = False,
+        temperature: float | None = None,
+        smallest_sigma: Any = None,
+        threshold: float = 1.0,
+        measure: int | None = None,
+        record: int | None = None,
+        name: str = "opes",
+    ):
         where = type(self).__name__
         self.name, self.cvs = name, as_variables(where, cvs)
         d = len(self.cvs)
@@ -114,7 +125,8 @@ class OPES(VariableBias):
             raise ValueError(f"{where}: threshold must be finite and >= 0, got {threshold!r}")
         self.sigma, self.smallest_sigma = (
             None if given is None else per_variable(where, name, given, d, positive=True)
-            for name, given in (("sigma", sigma), ("smallest_sigma", smallest_sigma)))
+            for name, given in (("sigma", sigma), ("smallest_sigma", smallest_sigma))
+        )
         if any(a < b for a, b in zip(self.sigma or (), self.smallest_sigma or (), strict=False)):
             raise ValueError(f"{where}: smallest_sigma must be at most sigma {self.sigma}, got {self.smallest_sigma}")
         self.barrier, self.every, self.record, self.measure = float(barrier), int(every), int(record), int(measure)
@@ -134,20 +146,35 @@ class OPES(VariableBias):
         d, o, thermal = len(self.cvs), self._options, units.GAS_CONSTANT * temperature
         gamma = self.barrier / thermal if self.bias_factor is None else self.bias_factor
         if not gamma > 1:
-            raise ValueError(f"OPES: barrier must be above RT = {thermal:.3g} kJ/mol, or bias_factor be given, got "
-                             f"{self.barrier:g}")
+            raise ValueError(
+                f"OPES: barrier must be above RT = {thermal:.3g} kJ/mol, or bias_factor be given, got {self.barrier:g}"
+            )
         prefactor = gamma - 1 if self.explore else 1 - 1 / gamma
         depth = self.barrier / prefactor / thermal
         reach = self.barrier / thermal if self.explore else depth  # cut-off of Gaussians, as half a square
         if max(depth, reach) > 600 or 2 * reach <= self.threshold**2:
-            raise ValueError(f"OPES: barrier must be from {0.5 * self.threshold**2 / reach * self.barrier:.3g} to "
-                             f"{600 / max(depth, reach) * self.barrier:.3g} kJ/mol at {temperature:g} K with this "
-                             f"threshold and bias factor, got {self.barrier:g}")
+            raise ValueError(
+                f"OPES: barrier must be from {0.5 * self.threshold**2 / reach * self.barrier:.3g} to "
+                f"{600 / max(depth, reach) * self.barrier:.3g} kJ/mol at {temperature:g} K with this "
+                f"threshold and bias factor, got {self.barrier:g}"
+            )
         self._temperature = temperature
-        o[: kernels.N_OPTIONS] = [thermal, prefactor, math.exp(-depth), 2 * reach, math.exp(-reach),
-                                  self.threshold**2, gamma, self.explore, self.measure if self.sigma is None else 0]
-        o[kernels.N_OPTIONS :] = [*(self.sigma or [0.0] * d), *(self.smallest_sigma or [0.0] * d),
-                                  *(0.0 if v.period is None else v.period[1] - v.period[0] for v in self.cvs)]
+        o[: kernels.N_OPTIONS] = [
+            thermal,
+            prefactor,
+            math.exp(-depth),
+            2 * reach,
+            math.exp(-reach),
+            self.threshold**2,
+            gamma,
+            self.explore,
+            self.measure if self.sigma is None else 0,
+        ]
+        o[kernels.N_OPTIONS :] = [
+            *(self.sigma or [0.0] * d),
+            *(self.smallest_sigma or [0.0] * d),
+            *(0.0 if v.period is None else v.period[1] - v.period[0] for v in self.cvs),
+        ]
         if self._state[kernels.SAMPLES] == 1.0:
             weight = math.exp(-depth * prefactor)  # one state at the lowest bias
             self._state[[kernels.WEIGHTS, kernels.SQUARES]] = weight, weight**2
@@ -159,15 +186,14 @@ class OPES(VariableBias):
         super().check(system, integrator)
         temperature = self._bath(self.temperature, self._temperature, integrator)
         if temperature is None:
-            raise ValueError(
-                f"OPES {self.name!r}: temperature must be given, as {type(integrator).__name__} has none"
-            )
+            raise ValueError(f"OPES {self.name!r}: temperature must be given, as {type(integrator).__name__} has none")
         self._set_temperature(temperature)
 
     def plan(self, engine):
         found = Evaluation(engine, self.cvs, f"OPES {self.name!r}")
-        plan = found.plan(Task(kernels.bias_of, self._gaussians, self._state, self._options, found.values, found.slopes,
-                               found.bias))
+        plan = found.plan(
+            Task(kernels.bias_of, self._gaussians, self._state, self._options, found.values, found.slopes, found.bias)
+        )
         plan.evaluation = found
         return plan
 
@@ -177,9 +203,23 @@ class OPES(VariableBias):
         for code, handler in zip(codes, (self._put_away, self._no_room, self._still), strict=True):
             engine.on_status(code, handler)
         scratch = kernels.Scratch(np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d))
-        task = Task(kernels.learn, engine.flags, codes, int(integrator.forces_at == "new"), self.record, self.every,
-                    self._active, found.values, found.bias, self._gaussians, self._state, self._options,
-                    scratch, self._kept.buffer, self._kept.count)
+        task = Task(
+            kernels.learn,
+            engine.flags,
+            codes,
+            int(integrator.forces_at == "new"),
+            self.record,
+            self.every,
+            self._active,
+            found.values,
+            found.bias,
+            self._gaussians,
+            self._state,
+            self._options,
+            scratch,
+            self._kept.buffer,
+            self._kept.count,
+        )
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:
@@ -187,13 +227,17 @@ class OPES(VariableBias):
         return False
 
     def _no_room(self, engine) -> bool:
-        raise RuntimeError(f"OPES {self.name!r}: there must be at most {_CAPACITY} Gaussians, got one more "
-                           f"{engine.plans[self.name].evaluation.at_step()} (set smallest_sigma, or a larger sigma)")
+        raise RuntimeError(
+            f"OPES {self.name!r}: there must be at most {_CAPACITY} Gaussians, got one more "
+            f"{engine.plans[self.name].evaluation.at_step()} (set smallest_sigma, or a larger sigma)"
+        )
 
     def _still(self, engine) -> bool:
-        raise VariableError(f"OPES {self.name!r}: a variable has not moved "
-                            f"{engine.plans[self.name].evaluation.at_step()}, so that no sigma follows from its spread "
-                            "(give sigma or smallest_sigma)")
+        raise VariableError(
+            f"OPES {self.name!r}: a variable has not moved "
+            f"{engine.plans[self.name].evaluation.at_step()}, so that no sigma follows from its spread "
+            "(give sigma or smallest_sigma)"
+        )
 
     @property
     def _movable(self):  # type: ignore[override]
@@ -254,8 +298,9 @@ class OPES(VariableBias):
     def offset(self) -> float:
         r"""The present :math:`c = RT \ln \langle e^{V/RT} \rangle` in kJ/mol, flat when the bias has converged."""
         self._need("offset")
-        return float(self._options[kernels.THERMAL]
-                     * math.log(self._state[kernels.WEIGHTS] / self._state[kernels.SAMPLES]))
+        return float(
+            self._options[kernels.THERMAL] * math.log(self._state[kernels.WEIGHTS] / self._state[kernels.SAMPLES])
+        )
 
     def bias(self, *values: Any) -> np.ndarray:
         """The present bias in kJ/mol.
@@ -277,8 +322,14 @@ class OPES(VariableBias):
         points = np.stack(np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values)), axis=-1)
         check.finite(points, "OPES.bias: values")
         result = np.zeros(points.shape[:-1])
-        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._gaussians, self._state, self._options,
-                        np.zeros(d), result.reshape(-1))
+        kernels.bias_at(
+            np.ascontiguousarray(points.reshape(-1, d)),
+            self._gaussians,
+            self._state,
+            self._options,
+            np.zeros(d),
+            result.reshape(-1),
+        )
         return result
 
     def free_energy(self, *values: Any) -> np.ndarray:
@@ -320,8 +371,12 @@ class OPES(VariableBias):
 
     def state(self):
         """Gaussians, their statistics and records."""
-        return {"gaussians": self._gaussians[:, : int(self._state[kernels.COUNT])].copy(), "state": self._state.copy(),
-                "active": self._active.copy(), "records": self._records()}
+        return {
+            "gaussians": self._gaussians[:, : int(self._state[kernels.COUNT])].copy(),
+            "state": self._state.copy(),
+            "active": self._active.copy(),
+            "records": self._records(),
+        }
 
     def restore(self, state):
         found = state["gaussians"]

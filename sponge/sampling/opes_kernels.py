@@ -287,8 +287,9 @@ def _update(s, bias, gaussians, state, options, scratch):
 
 
 @kernel(nogil=True)
-def learn(chunk, flags, codes, ahead, record, every, active, values, bias, gaussians, state, options, scratch, table,
-          rows):
+def learn(
+    chunk, flags, codes, ahead, record, every, active, values, bias, gaussians, state, options, scratch, table, rows
+):
     """Measure the variables' spread, add a Gaussian and a row to `table`, each when it is time.
 
     The status is set to codes[0] when the table is full, to codes[1] when no place is left for another Gaussian, and to

@@ -90,9 +90,16 @@ class Plumed(Sampling):
     ('phi: TORSION ATOMS=5,7,9,15', 'RESTRAINT ARG=phi AT=-1.2 KAPPA=200')
     """
 
-    def __init__(self, input: str | os.PathLike | Sequence[str], *, temperature: float | None = None,
-                 restart: bool = False, log: str | os.PathLike | None = None, kernel: str | os.PathLike | None = None,
-                 name: str = "plumed"):
+    def __init__(
+        self,
+        input: str | os.PathLike | Sequence[str],
+        *,
+        temperature: float | None = None,
+        restart: bool = False,
+        log: str | os.PathLike | None = None,
+        kernel: str | os.PathLike | None = None,
+        name: str = "plumed",
+    ):
         self.name = name
         self.lines = tuple(logical_lines("Plumed", input))
         if temperature is not None:
@@ -117,8 +124,10 @@ class Plumed(Sampling):
         super().check(system, integrator)
         where = f"Plumed {self.name!r}"
         if integrator.forces_at is None:
-            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
-                             f"{type(integrator).__name__} does not")
+            raise ValueError(
+                f"{where}: the integrator must compute all forces once a step, which "
+                f"{type(integrator).__name__} does not"
+            )
         self._load().finalize()
         self._system, self._timestep = system, float(integrator.timestep)
         self._ahead = integrator.forces_at == "new"
@@ -130,8 +139,13 @@ class Plumed(Sampling):
 
     def plan(self, engine: Engine) -> Plan:
         forces, rows, virial = np.zeros((engine.n, 3)), np.zeros((1, ROW)), np.zeros((3, 3))
-        given = [("setPositions", engine.positions), ("setMasses", engine.masses), ("setBox", engine.box),
-                 ("setForces", forces), ("setVirial", virial)]
+        given = [
+            ("setPositions", engine.positions),
+            ("setMasses", engine.masses),
+            ("setBox", engine.box),
+            ("setForces", forces),
+            ("setVirial", virial),
+        ]
         if self._charges is not None:
             given.append(("setCharges", self._charges))
         reduce = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
@@ -150,13 +164,17 @@ class Plumed(Sampling):
             if seen and not update and number == self._state and engine is self._evaluated:
                 return  # a step that is made again after its cause of failure was mended
             if self._careless and not seen and (self._state > self._updated or number <= self._updated):
-                raise PlumedError(f"Plumed {self.name!r}: {action_of(self._careless[0])} learns whenever it is "
-                                  f"evaluated, and cannot be evaluated at trial positions, as of state {number} (no "
-                                  "MonteCarloBarostat, minimize in another simulation)")
+                raise PlumedError(
+                    f"Plumed {self.name!r}: {action_of(self._careless[0])} learns whenever it is "
+                    f"evaluated, and cannot be evaluated at trial positions, as of state {number} (no "
+                    "MonteCarloBarostat, minimize in another simulation)"
+                )
         if update and self._rewound:
-            raise PlumedError(f"Plumed {self.name!r}: cannot go back with the simulation, as "
-                              f"{action_of(self._memory[0])} remembers states up to {self._updated} (make a new "
-                              "simulation with restart=True)")
+            raise PlumedError(
+                f"Plumed {self.name!r}: cannot go back with the simulation, as "
+                f"{action_of(self._memory[0])} remembers states up to {self._updated} (make a new "
+                "simulation with restart=True)"
+            )
         forces.fill(0.0)
         virial.fill(0.0)
         try:
@@ -164,8 +182,9 @@ class Plumed(Sampling):
         except Exception as error:
             raise PlumedError(f"Plumed {self.name!r}: {message_of(error)} (state {number})") from error
         if self._stop[0]:
-            raise PlumedError(f"Plumed {self.name!r}: an action of the input, such as COMMITTOR, ends the run at state "
-                              f"{number}")
+            raise PlumedError(
+                f"Plumed {self.name!r}: an action of the input, such as COMMITTOR, ends the run at state {number}"
+            )
         row[0], row[1:] = self._bias[0], -virial.reshape(-1)  # PLUMED's virial has the other sign
         self._state, self._evaluated = number, engine
         self._last = engine.positions.copy(), engine.box.copy()
@@ -197,9 +216,11 @@ class Plumed(Sampling):
             return module.Plumed(kernel=self._kernel)
         except Exception as error:
             where = self._kernel or os.environ.get("PLUMED_KERNEL") or "no path in PLUMED_KERNEL"
-            raise ImportError(f"Plumed: needs PLUMED's library, got {where} (install it with conda install -c "
-                              "conda-forge plumed, or from its source, and set PLUMED_KERNEL to the path of "
-                              f"libplumedKernel.so): {message_of(error)}") from error
+            raise ImportError(
+                f"Plumed: needs PLUMED's library, got {where} (install it with conda install -c "
+                "conda-forge plumed, or from its source, and set PLUMED_KERNEL to the path of "
+                f"libplumedKernel.so): {message_of(error)}"
+            ) from error
 
     def _start(self):
         """Make PLUMED read the input."""
@@ -207,10 +228,17 @@ class Plumed(Sampling):
         version = np.zeros(1, np.intc)
         api.cmd("getApiVersion", version)
         if version[0] < _API:
-            raise ImportError(f"Plumed: PLUMED's library must be of version 2.8 or later, got one with interface "
-                              f"{version[0]}")
-        for key, value in (("setMDEngine", "triskele"), ("setTimestep", self._timestep), ("setNatoms", self._system.n),
-                           ("setKbT", self._thermal), ("setRestart", int(self._restart)), ("setLogFile", self._log)):
+            raise ImportError(
+                f"Plumed: PLUMED's library must be of version 2.8 or later, got one with interface {version[0]}"
+            )
+        for key, value in (
+            ("setMDEngine", "triskele"),
+            ("setTimestep", self._timestep),
+            ("setNatoms", self._system.n),
+            ("setKbT", self._thermal),
+            ("setRestart", int(self._restart)),
+            ("setLogFile", self._log),
+        ):
             if value is not None:
                 api.cmd(key, value)
         try:
@@ -222,8 +250,9 @@ class Plumed(Sampling):
             try:
                 api.cmd("readInputLine", line)
             except Exception as error:
-                raise ValueError(f"Plumed {self.name!r}: PLUMED must understand its input, got {line!r}: "
-                                 f"{message_of(error)}") from error
+                raise ValueError(
+                    f"Plumed {self.name!r}: PLUMED must understand its input, got {line!r}: {message_of(error)}"
+                ) from error
         self._api = api
 
     def flush(self) -> None:
@@ -246,9 +275,11 @@ class Plumed(Sampling):
             return
         if self._api is None:  # of a run before
             if self._memory and not self._restart:
-                raise CheckpointError(f"Plumed {self.name!r}: must be made with restart=True to load a checkpoint, as "
-                                      f"what {action_of(self._memory[0])} has learned is in PLUMED's files alone, from "
-                                      "which a run does not resume bit for bit")
+                raise CheckpointError(
+                    f"Plumed {self.name!r}: must be made with restart=True to load a checkpoint, as "
+                    f"what {action_of(self._memory[0])} has learned is in PLUMED's files alone, from "
+                    "which a run does not resume bit for bit"
+                )
             self._restart = True
             self._state = self._updated = int(state["updated"][0])
         elif self._memory:

@@ -11,16 +11,20 @@ __all__ = ["action_of", "logical_lines", "message_of", "with_memory"]
 
 # Actions whose results depend on the present state and its number alone. What is not listed here counts as one with a
 # memory, such as those that PLUMED may get later.
-_WITHOUT_MEMORY = set("""
+_WITHOUT_MEMORY = set(
+    """
     ALPHABETA ALPHARMSD ANGLE ANTIBETARMSD BETWEEN BIASVALUE CELL CENTER CENTER_FAST COM COMBINE CONSTANT CONTACTMAP
     COORDINATION COORDINATIONNUMBER CUSTOM DEBUG DIHCOR DIHEDRAL_CORRELATION DIPOLE DISTANCE DISTANCES DRMSD DUMPATOMS
     DUMPDERIVATIVES DUMPFORCES DUMPMASSCHARGE ENDPLUMED ERMSD EXTERNAL FIT_TO_TEMPLATE FIXEDATOM FLUSH FUNCPATHGENERAL
     FUNCPATHMSD GHOST GROUP GYRATION HIGHEST INPLANEDISTANCES LESS_THAN LOWER_WALLS LOWEST MASS MATHEVAL MEAN MOLINFO
     MOMENTS MORE_THAN MULTI_RMSD PARABETARMSD PATH PATHMSD PCARMSD PIECEWISE PLANE POSITION PRINT PRODUCT PROPERTYMAP
     PUCKERING RESTART RESTRAINT RMSD SORT SUM TIME TORSION TORSIONS UNITS UPPER_WALLS VOLUME WHOLEMOLECULES WRAPAROUND
-""".split())
-_REFUSED = {"ENERGY": "the energy of the system is not known before the bias",
-            "EXTRACV": "the system has no variables of its own"}
+""".split()
+)
+_REFUSED = {
+    "ENERGY": "the energy of the system is not known before the bias",
+    "EXTRACV": "the system has no variables of its own",
+}
 _REMEMBERING = re.compile(r"(NLIST|NL_|NEIGH_)")  # a resumed run rebuilds neighbor lists, and rounds differently
 
 
@@ -30,8 +34,9 @@ def logical_lines(where: str, given: Any) -> Iterator[str]:
     Raise ValueError for a refused action, for an empty input, and for one that ends within a continued line.
     """
     if isinstance(given, str) and "\n" in given:
-        raise ValueError(f"{where}: input must be a path or a sequence of lines, got a text of several (give "
-                         "text.splitlines())")
+        raise ValueError(
+            f"{where}: input must be a path or a sequence of lines, got a text of several (give text.splitlines())"
+        )
     if isinstance(given, (str, os.PathLike)):
         with open(given, encoding="utf-8") as file:
             rows = file.read().splitlines()

@@ -12,7 +12,6 @@ from triskele.core.extend import mpi
 __all__ = ["Ranks"]
 
 
-
 class Ranks:
     """The ranks of an MPI run, or this process alone. Replicas are handed out in blocks.
 
@@ -42,8 +41,11 @@ class Ranks:
         """Gather the objects of all ranks, in rank order, on every rank."""
         return [item] if self.size == 1 else self._comm.allgather(item)
 
-    def swap(self, pairs: list[tuple[int, int]],  # the same on all ranks; no replica is in two
-             arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:  # by replica; float64, all of one shape
+    def swap(
+        self,
+        pairs: list[tuple[int, int]],  # the same on all ranks; no replica is in two
+        arrays: dict[int, np.ndarray],
+    ) -> dict[int, np.ndarray]:  # by replica; float64, all of one shape
         """Return the partner's array for each of this rank's replicas in `pairs`."""
         result, requests = {}, []
         for pair in pairs:

@@ -29,7 +29,6 @@ from .reweighting import as_ladder
 __all__ = ["ReplicaExchange"]
 
 
-
 class ReplicaExchange(Replicas):
     r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, whose neighbors exchange
     configurations.
@@ -89,10 +88,19 @@ class ReplicaExchange(Replicas):
     ((4, 3), array([2, 2]))
     """
 
-    def __init__(self, system: System | Sequence[System], integrator: Integrator, temperatures: Any = None, *,
-                 every: int = 1000,
-                 seed: int = 0, barostat: Any = None, sampling: Callable[[int], Sequence[Sampling]] | None = None,
-                 precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
+    def __init__(
+        self,
+        system: System | Sequence[System],
+        integrator: Integrator,
+        temperatures: Any = None,
+        *,
+        every: int = 1000,
+        seed: int = 0,
+        barostat: Any = None,
+        sampling: Callable[[int], Sequence[Sampling]] | None = None,
+        precision: Literal["mixed", "double"] = "mixed",
+        comm: Any = None,
+    ):
         systems, integrators = _states(system, integrator, temperatures)
         self.temperatures = np.array([i.temperature for i in integrators])
         self.temperatures.flags.writeable = False  # integrators have them too
@@ -103,13 +111,19 @@ class ReplicaExchange(Replicas):
         n = len(systems)
         self.attempted, self.accepted = np.zeros(n - 1, np.int64), np.zeros(n - 1, np.int64)
         self._order = np.arange(n)  # the walker in each state
-        self._log: dict[str,
-                        list[np.ndarray]] = {name: [] for name in ("steps", "energies", "volumes", "walkers", "cross")}
+        self._log: dict[str, list[np.ndarray]] = {
+            name: [] for name in ("steps", "energies", "volumes", "walkers", "cross")
+        }
 
         def make(k):
-            return Simulation(systems[k], integrators[k], seed=replica_seed(self.seed, k), barostat=barostat,
-                              precision=precision,
-                              sampling=sampling(k) if sampling is not None else ())
+            return Simulation(
+                systems[k],
+                integrators[k],
+                seed=replica_seed(self.seed, k),
+                barostat=barostat,
+                precision=precision,
+                sampling=sampling(k) if sampling is not None else (),
+            )
 
         super().__init__(make, n, every=every, comm=comm)
 
@@ -201,8 +215,10 @@ class ReplicaExchange(Replicas):
             all configurations has to be computed, and given to `analysis.mbar`.
         """
         if self._cross:
-            raise ValueError("ReplicaExchange.mbar: states must differ by their temperature only (give analysis.mbar "
-                             "the energies of all states in all configurations)")
+            raise ValueError(
+                "ReplicaExchange.mbar: states must differ by their temperature only (give analysis.mbar "
+                "the energies of all states in all configurations)"
+            )
         h = (self.energies + self._pressure * self.volumes).T[:, discard:]
         return mbar(h / (units.GAS_CONSTANT * self.temperatures[:, None, None]))
 
@@ -254,8 +270,13 @@ class ReplicaExchange(Replicas):
         return there, cross
 
     def _record(self, energies, volumes, cross):
-        for name, value in (("steps", self._step), ("energies", energies), ("volumes", volumes), ("cross", cross),
-                            ("walkers", self._order.copy())):
+        for name, value in (
+            ("steps", self._step),
+            ("energies", energies),
+            ("volumes", volumes),
+            ("cross", cross),
+            ("walkers", self._order.copy()),
+        ):
             self._log[name].append(value)
 
     def _pack(self, k):
@@ -265,14 +286,14 @@ class ReplicaExchange(Replicas):
     def _at(self, k, configuration):
         """Energy of state `k` at a configuration."""
         sim = self._simulations[k]
-        return _potential(sim, configuration[:sim.system.n], configuration[-3:] if sim._engine.periodic else None)
+        return _potential(sim, configuration[: sim.system.n], configuration[-3:] if sim._engine.periodic else None)
 
     def _move_in(self, k, other, configuration):
         sim = self._simulations[k]
         n, engine = sim.system.n, sim._engine
         sim.positions = configuration[:n]
         scale = np.sqrt(self.temperatures[k] / self.temperatures[other])
-        sim.velocities = configuration[n:2 * n] * scale
+        sim.velocities = configuration[n : 2 * n] * scale
         if engine.periodic and not np.array_equal(engine.box, configuration[-3:]):
             sim.box = configuration[-3:]
 
@@ -282,8 +303,12 @@ class ReplicaExchange(Replicas):
         return {**super()._options(), "seed": self.seed, "temperatures": self.temperatures.tolist()}
 
     def _arrays(self):
-        return {"attempted": self.attempted, "accepted": self.accepted, "order": self._order,
-                **nested("log/", {name: np.array(values) for name, values in self._log.items()})}
+        return {
+            "attempted": self.attempted,
+            "accepted": self.accepted,
+            "order": self._order,
+            **nested("log/", {name: np.array(values) for name, values in self._log.items()}),
+        }
 
     def _take(self, arrays):
         for name, kept in (("attempted", self.attempted), ("accepted", self.accepted), ("order", self._order)):
@@ -300,8 +325,10 @@ def _potential(sim: Simulation, positions: np.ndarray, box: np.ndarray | None) -
 def _states(system, integrator, temperatures):
     where = "ReplicaExchange"
     if not isinstance(integrator, Integrator) or getattr(integrator, "temperature", None) is None:
-        raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
-                        f"{type(integrator).__name__}")
+        raise TypeError(
+            f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
+            f"{type(integrator).__name__}"
+        )
     systems = None if isinstance(system, System) else list(system)
     if systems is not None and not all(isinstance(s, System) for s in systems):
         raise TypeError(f"{where}: system must be a System, or one for each state")
@@ -319,15 +346,22 @@ def _states(system, integrator, temperatures):
     systems = [system] * len(temperatures) if systems is None else systems
     first = systems[0]
     for k, other in enumerate(systems):
-        same = (other.n == first.n and np.array_equal(other.masses,
-                                                      first.masses) and (other.box is None) == (first.box is None)
-                and np.array_equal(other.constraints.pairs, first.constraints.pairs)
-                and np.array_equal(other.constraints.distances, first.constraints.distances))
+        same = (
+            other.n == first.n
+            and np.array_equal(other.masses, first.masses)
+            and (other.box is None) == (first.box is None)
+            and np.array_equal(other.constraints.pairs, first.constraints.pairs)
+            and np.array_equal(other.constraints.distances, first.constraints.distances)
+        )
         if not same:
-            raise ValueError(f"{where}: all states must have the same atoms, masses, constraints and periodicity, but "
-                             f"system {k} differs from the first")
-    copies = [dataclasses.replace(integrator, temperature=float(t))  # type: ignore[type-var]  # all are dataclasses
-              for t in temperatures]
+            raise ValueError(
+                f"{where}: all states must have the same atoms, masses, constraints and periodicity, but "
+                f"system {k} differs from the first"
+            )
+    copies = [
+        dataclasses.replace(integrator, temperature=float(t))  # type: ignore[type-var]  # all are dataclasses
+        for t in temperatures
+    ]
     return systems, copies
 
 
@@ -336,8 +370,10 @@ def _pressure(barostat):
         return 0.0
     values = np.unique(np.asarray(barostat.pressure, np.float64))
     if barostat.temperature is not None:
-        raise ValueError(f"ReplicaExchange: the barostat takes each state's temperature from its integrator; its own "
-                         f"must be left out, got {barostat.temperature}")
+        raise ValueError(
+            f"ReplicaExchange: the barostat takes each state's temperature from its integrator; its own "
+            f"must be left out, got {barostat.temperature}"
+        )
     if len(values) > 1:
         raise ValueError(f"ReplicaExchange: the pressure must be the same along all axes, got {barostat.pressure}")
     return float(values[0]) / units.BAR_PER_PRESSURE

@@ -103,8 +103,10 @@ class Replicas(Fixed):
     def __getitem__(self, k: int) -> Simulation:
         """The simulation of replica `k`, which must be one of this process."""
         if k not in self._simulations:
-            raise IndexError(f"{type(self).__name__}: replica {k} must be one of {self.own.start} to "
-                             f"{self.own.stop - 1}, those of this process (each(...) reaches all)")
+            raise IndexError(
+                f"{type(self).__name__}: replica {k} must be one of {self.own.start} to "
+                f"{self.own.stop - 1}, those of this process (each(...) reaches all)"
+            )
         return self._simulations[k]
 
     def __len__(self) -> int:
@@ -160,9 +162,16 @@ class Replicas(Fixed):
 
     # -- motion --------------------------------------------------------------------------------------------------------
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Reports = None,
-            replica_report: Callable[[int], Any] | None = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | Checkpoint | None = None) -> None:
+    def run(
+        self,
+        steps: int | None = None,
+        *,
+        time: str | float | None = None,
+        report: Reports = None,
+        replica_report: Callable[[int], Any] | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | Checkpoint | None = None,
+    ) -> None:
         """Make steps with all replicas.
 
         Ctrl-C ends the run when all have made the steps up to their next meeting; a second one ends it at once, after
@@ -196,17 +205,25 @@ class Replicas(Fixed):
             What a replica's run raises, with the number of the replica, on all ranks.
         """
         if len(set(self._all(lambda k: self._simulations[k].step) + [self._step])) > 1:
-            raise RuntimeError(f"{type(self).__name__}: replicas must have made the same number of steps, got "
-                               f"{sorted(set(self._all(lambda k: self._simulations[k].step)))} (a run was cut off; "
-                               f"load a checkpoint)")
+            raise RuntimeError(
+                f"{type(self).__name__}: replicas must have made the same number of steps, got "
+                f"{sorted(set(self._all(lambda k: self._simulations[k].step)))} (a run was cut off; "
+                f"load a checkpoint)"
+            )
         steps = self._steps(steps, time)
         target = self._step + steps
         saver = None if checkpoint is None else as_checkpoint(checkpoint, steps, self._saved_every)
         if saver is not None:
             self._resume(saver.path, target)
         self._begin()
-        work = Work(f"{type(self).__name__}.run", report if self.root else None, progress if self.root else False,
-                    title="run", total=target, done=self._step)
+        work = Work(
+            f"{type(self).__name__}.run",
+            report if self.root else None,
+            progress if self.root else False,
+            title="run",
+            total=target,
+            done=self._step,
+        )
         reporters: dict[int, list[Reporter]] = {k: [] for k in self.own}
         interrupted: list[int] = []
         vars(self)["stopped"] = None
@@ -240,8 +257,10 @@ class Replicas(Fixed):
             return
         step = self._root(lambda: read_checkpoint(path)[1].get("step"))
         if type(step) is int and (step > target or step < self._step and path not in self._written):
-            raise CheckpointError(f"checkpoint {path!r}: must be of a run from step {self._step} to {target}, got step "
-                                  f"{step} (choose another path, or delete the file)")
+            raise CheckpointError(
+                f"checkpoint {path!r}: must be of a run from step {self._step} to {target}, got step "
+                f"{step} (choose another path, or delete the file)"
+            )
         if type(step) is not int or step >= self._step:
             self.load(path)
 
@@ -268,14 +287,16 @@ class Replicas(Fixed):
         return number_of_steps(steps, time, self._simulations[self.own[0]].timestep)
 
     def _open(self, reporters, report, checkpoint, target):
-        check.kind(report, (Callable, None), "run: replica_report",
-                   "a function of the replica's number that returns reporters")
+        check.kind(
+            report, (Callable, None), "run: replica_report", "a function of the replica's number that returns reporters"
+        )
 
         def make(k):
             made = as_reporters(None if report is None else report(k), "run: replica_report", target - self._step)
             if any(isinstance(r, Checkpoint) for r in made):
-                raise TypeError("run: replica_report must return reporters, got Checkpoint (use run(..., "
-                                "checkpoint=...))")
+                raise TypeError(
+                    "run: replica_report must return reporters, got Checkpoint (use run(..., checkpoint=...))"
+                )
             return made, [os.path.abspath(r.path) for r in made if hasattr(r, "path")]
 
         made = {}
@@ -372,9 +393,11 @@ class Replicas(Fixed):
 
     def _tag(self, path):
         """Return the tag of the existing set of files; all ranks agree on it before any of them writes."""
+
         def read():
             with contextlib.suppress(FileNotFoundError, CheckpointError):
                 return _checked_tag(path, read_checkpoint(path)[1])
+
         return self._root(read)
 
     def load(self, path: str | os.PathLike) -> None:
@@ -400,8 +423,10 @@ class Replicas(Fixed):
             except FileNotFoundError:
                 raise CheckpointError(f"checkpoint {path!r}: the file {name!r} that belongs to it is missing") from None
             if self._simulations[k].step != meta.get("step"):
-                raise CheckpointError(f"checkpoint {path!r}: must be of one step, got {meta.get('step')}, "
-                                      f"and {self._simulations[k].step} in {name!r}")
+                raise CheckpointError(
+                    f"checkpoint {path!r}: must be of one step, got {meta.get('step')}, "
+                    f"and {self._simulations[k].step} in {name!r}"
+                )
 
         self._all(load)
         self._step = meta["step"]
@@ -509,5 +534,3 @@ def _error(kind: str, text: str) -> Exception:
         return found(text)
     except TypeError:
         return RuntimeError(f"{text} ({kind})")
-
-

@@ -19,8 +19,12 @@ from ..system import System
 __all__ = ["rest2"]
 
 # Parameters by term that the energy is linear in: torsions, and pairs three bonds apart.
-_LINEAR = {"periodic_torsion": ("k",), "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"),
-           "pair14": ("charge_product", "epsilon"), "thole_screening": ("charge_product",)}
+_LINEAR = {
+    "periodic_torsion": ("k",),
+    "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"),
+    "pair14": ("charge_product", "epsilon"),
+    "thole_screening": ("charge_product",),
+}
 # Pair potentials that take off a part of the Coulomb energy, and the parameter that it is linear in.
 _DAMPING = {"thole_damping": "dipole", "tang_toennies": "product"}
 
@@ -145,5 +149,7 @@ def _scale_damping(potential, key, inside, root):
         params.update({name: params[name][rows] for name, of in potential.rules.items() if of == "table"})
         params[key] = params[key] * scales
     else:
-        raise ValueError(f"rest2: {key!r} of {potential.name!r} must be a table, or one for each atom with "
-                         f"mixing='product', got the rule {rule!r}")
+        raise ValueError(
+            f"rest2: {key!r} of {potential.name!r} must be a table, or one for each atom with "
+            f"mixing='product', got the rule {rule!r}"
+        )

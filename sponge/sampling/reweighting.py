@@ -23,8 +23,16 @@ from .. import units
 from ..analysis.statistics import statistical_inefficiency
 from ..analysis.wham import log_sum
 
-__all__ = ["EnergyHistogram", "PoorOverlapWarning", "LadderReweighting", "count_round_trips", "kish", "log_mixture",
-           "mean_probabilities", "solve"]
+__all__ = [
+    "EnergyHistogram",
+    "PoorOverlapWarning",
+    "LadderReweighting",
+    "count_round_trips",
+    "kish",
+    "log_mixture",
+    "mean_probabilities",
+    "solve",
+]
 
 _ROWS = 1 << 14  # samples at once: with 60 temperatures 8 MB
 _PIECES = 20  # of a run, for the jackknife
@@ -40,11 +48,14 @@ def as_ladder(where: str, temperatures: Any) -> np.ndarray:
     try:
         values = np.array(temperatures, np.float64).reshape(-1)
     except (TypeError, ValueError):
-        raise TypeError(f"{where}: temperatures must be numbers in K, got {temperatures!r:.80} (such as "
-                        f"units.ladder(280, 600, 60))") from None
+        raise TypeError(
+            f"{where}: temperatures must be numbers in K, got {temperatures!r:.80} (such as units.ladder(280, 600, 60))"
+        ) from None
     if not len(values) or not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(f"{where}: temperatures must be positive numbers, at least one, got {temperatures!r} (such as "
-                         f"units.ladder(280, 600, 60))")
+        raise ValueError(
+            f"{where}: temperatures must be positive numbers, at least one, got {temperatures!r} (such as "
+            f"units.ladder(280, 600, 60))"
+        )
     return values
 
 
@@ -52,7 +63,7 @@ def log_mixture(energies: np.ndarray, betas: np.ndarray, log_n: np.ndarray) -> n
     """ln sum_k n_k exp(-beta_k E) for each of `energies` [m], with `betas` and `log_n` [N]."""
     out = np.empty(len(energies))
     for at in range(0, len(energies), _ROWS):
-        out[at:at + _ROWS] = log_sum(log_n - energies[at:at + _ROWS, None] * betas, 1)
+        out[at : at + _ROWS] = log_sum(log_n - energies[at : at + _ROWS, None] * betas, 1)
     return out
 
 
@@ -60,7 +71,7 @@ def mean_probabilities(energies: np.ndarray, betas: np.ndarray, log_n: np.ndarra
     """Mean over `energies` of the probability of each temperature, n_k exp(-beta_k E) / sum_j n_j exp(-beta_j E)."""
     total = np.zeros(len(betas))
     for at in range(0, len(energies), _ROWS):
-        terms = log_n - energies[at:at + _ROWS, None] * betas
+        terms = log_n - energies[at : at + _ROWS, None] * betas
         total += np.exp(terms - log_sum(terms, 1)[:, None]).sum(0)
     return total / len(energies)
 
@@ -73,8 +84,11 @@ class EnergyHistogram:
     sample, so that a constant added to all energies does not move their edges.
     """
 
-    def __init__(self, betas: np.ndarray,  # (N,) that will be asked for
-                 widest: float = np.inf):  # kJ/mol, largest width of a bin where second moments are wanted
+    def __init__(
+        self,
+        betas: np.ndarray,  # (N,) that will be asked for
+        widest: float = np.inf,
+    ):  # kJ/mol, largest width of a bin where second moments are wanted
         spread = float(np.ptp(betas))
         self.width = min(0.05 / spread if spread else np.inf, widest)
         self.origin = np.nan
@@ -112,12 +126,16 @@ def mixture_of_all(samples: np.ndarray, log_n: np.ndarray, log_z: np.ndarray) ->
     return log_sum(np.log(samples[used])[:, None] + log_n - log_sum(log_n + log_z, 1)[:, None], 0)
 
 
-def solve(energy: np.ndarray, count: np.ndarray,  # (bins,)
-          samples: np.ndarray,  # (epochs,) number of samples drawn with each set of n
-          log_n: np.ndarray,  # (epochs, N), -inf where a temperature takes no part
-          betas: np.ndarray, start: np.ndarray | None = None,  # (N,); ln Z to begin with
-          tolerance: float = 1e-8,  # largest change of a ln Z to stop at
-          most: int = 2000) -> tuple[np.ndarray, np.ndarray]:  # iterations
+def solve(
+    energy: np.ndarray,
+    count: np.ndarray,  # (bins,)
+    samples: np.ndarray,  # (epochs,) number of samples drawn with each set of n
+    log_n: np.ndarray,  # (epochs, N), -inf where a temperature takes no part
+    betas: np.ndarray,
+    start: np.ndarray | None = None,  # (N,); ln Z to begin with
+    tolerance: float = 1e-8,  # largest change of a ln Z to stop at
+    most: int = 2000,
+) -> tuple[np.ndarray, np.ndarray]:  # iterations
     """Return ln Z_k of each temperature, less that of the first, and ln c_k of the mixture of all samples.
 
     The equations at the top of the file are iterated, and sped up by Anderson's mixing of the last few iterates (J. ACM
@@ -188,24 +206,30 @@ def count_round_trips(energies: np.ndarray, low: float, high: float) -> int:
     side = side[side != 0]
     if -1 not in side:
         return 0
-    return int(np.count_nonzero(np.diff(side[np.argmax(side == -1):]) == -2))
+    return int(np.count_nonzero(np.diff(side[np.argmax(side == -1) :]) == -2))
 
 
 class LadderReweighting:
     """Energies drawn with one or several n_k, and what they say about other temperatures."""
 
-    def __init__(self, energies: Any,  # (m,) kJ/mol, enhanced energies in order of time
-                 log_n: Any,  # (N,) or (epochs, N); a row of NaN for samples drawn from plain dynamics
-                 temperatures: Any, temperature: float,  # (N,) K, of the ladder; K, of the simulation
-                 epochs: Any = None):  # (m,) row of `log_n` that each sample was drawn with
+    def __init__(
+        self,
+        energies: Any,  # (m,) kJ/mol, enhanced energies in order of time
+        log_n: Any,  # (N,) or (epochs, N); a row of NaN for samples drawn from plain dynamics
+        temperatures: Any,
+        temperature: float,  # (N,) K, of the ladder; K, of the simulation
+        epochs: Any = None,
+    ):  # (m,) row of `log_n` that each sample was drawn with
         where = "LadderReweighting"
         self.energies = np.asarray(energies, np.float64)
         rows = np.atleast_2d(np.asarray(log_n, np.float64))
         temperatures = np.asarray(temperatures, np.float64)
         epochs = np.zeros(len(self.energies), np.int64) if epochs is None else np.asarray(epochs)
         if self.energies.ndim != 1 or rows.ndim != 2 or temperatures.ndim != 1 or rows.shape[1] != len(temperatures):
-            raise ValueError(f"{where}: energies must be [m], temperatures [N] and log_n [N] or [epochs, N], got "
-                             f"{self.energies.shape}, {temperatures.shape} and {np.shape(log_n)}")
+            raise ValueError(
+                f"{where}: energies must be [m], temperatures [N] and log_n [N] or [epochs, N], got "
+                f"{self.energies.shape}, {temperatures.shape} and {np.shape(log_n)}"
+            )
         if epochs.shape != self.energies.shape or (len(epochs) and not 0 <= epochs.min() <= epochs.max() < len(rows)):
             raise ValueError(f"{where}: epochs must give a row of log_n for each of the {len(self.energies)} energies")
         check.finite(self.energies, f"{where}: energies")
@@ -243,9 +267,13 @@ class LadderReweighting:
         weights = np.exp(logs - logs.max())
         effective = kish(weights, epochs)
         if effective < _FEWEST:
-            warnings.warn(f"{where}: at {temperature:g} K, {len(weights)} samples are worth {effective:.1f} "
-                          f"independent ones "
-                          "(sample longer, or nearer to that temperature)", PoorOverlapWarning, stacklevel=3)
+            warnings.warn(
+                f"{where}: at {temperature:g} K, {len(weights)} samples are worth {effective:.1f} "
+                f"independent ones "
+                "(sample longer, or nearer to that temperature)",
+                PoorOverlapWarning,
+                stacklevel=3,
+            )
         return weights / weights.sum()
 
     # -- as functions of the temperature -------------------------------------------------------------------------------
@@ -263,8 +291,9 @@ class LadderReweighting:
     def heat_capacity(self, temperatures: Any) -> tuple[np.ndarray, np.ndarray]:
         """Heat capacity (<E^2> - <E>^2) / (R T^2) [m] in kJ/mol/K, and standard errors; momenta not included."""
         betas = self._beta_of(temperatures)
-        return self._with_errors(temperatures, lambda logs,
-                                 energy: units.GAS_CONSTANT * betas**2 * _moments(logs, energy)[1])
+        return self._with_errors(
+            temperatures, lambda logs, energy: units.GAS_CONSTANT * betas**2 * _moments(logs, energy)[1]
+        )
 
     def _beta_of(self, temperatures):
         temperatures = np.atleast_1d(np.asarray(temperatures, np.float64))
@@ -283,9 +312,11 @@ class LadderReweighting:
             kept = count > 0
             log_c = solve(self._energy[kept], count[kept], samples, self._log_n, self._betas, self._log_z, 1e-5)[1]
             energy = self._energy[kept]
-            logs = np.log(count[kept])[:, None] - energy[:, None] * betas - log_mixture(
-                energy, self._betas, log_c
-            )[:, None]
+            logs = (
+                np.log(count[kept])[:, None]
+                - energy[:, None] * betas
+                - log_mixture(energy, self._betas, log_c)[:, None]
+            )
             return function(logs, energy)
 
         whole = self._histogram.count

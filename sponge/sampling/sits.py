@@ -90,10 +90,19 @@ class SITS(Sampling):
     (2000,)
     """
 
-    def __init__(self, solute: Any = None, temperatures: Any = (), cross: float = 0.5, temperature: float | None = None,
-                 terms: Sequence[str] | None = None, reciprocal: bool = False,
-                 estimator: Literal["mbar", "iteration", "approximation", "opes"] = "mbar", every: int = 10,
-                 block: int = 500, name: str = "sits"):
+    def __init__(
+        self,
+        solute: Any = None,
+        temperatures: Any = (),
+        cross: float = 0.5,
+        temperature: float | None = None,
+        terms: Sequence[str] | None = None,
+        reciprocal: bool = False,
+        estimator: Literal["mbar", "iteration", "approximation", "opes"] = "mbar",
+        every: int = 10,
+        block: int = 500,
+        name: str = "sits",
+    ):
         self.name = name
         self.solute = None if solute is None else np.array(solute)
         self.temperatures = np.sort(as_ladder("SITS", temperatures))
@@ -145,8 +154,9 @@ class SITS(Sampling):
         """The bias, as a phase between energies and sum of forces."""
         rows, split = np.zeros((1, ROW)), engine.split
         assert split is not None
-        task = Task(factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n,
-                    split.scales, rows)
+        task = Task(
+            factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n, split.scales, rows
+        )
         return Plan(rows=rows, after=[Phase([task], name=self.name)])
 
     def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:
@@ -154,8 +164,18 @@ class SITS(Sampling):
         assert engine.split is not None
         enhanced = np.zeros(1)
         ahead = int(integrator.forces_at == "new")
-        task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced,
-                    self._history.mark, self._history.buffer, self._history.count)
+        task = Task(
+            record,
+            engine.flags,
+            ahead,
+            self.every,
+            engine.split.energies,
+            self.cross,
+            enhanced,
+            self._history.mark,
+            self._history.buffer,
+            self._history.count,
+        )
         phases = [Phase([task], name=f"{self.name}: records")]
         if self._learner.online:
             task = self._learner.task(self._online, enhanced)
@@ -187,8 +207,10 @@ class SITS(Sampling):
             If n_k has neither been learned nor given.
         """
         if not self._started:
-            raise ValueError("SITS: n_k must have been learned or set before produce (run in mode iterate for at least "
-                             f"{self.every * self.block} steps, or set log_n)")
+            raise ValueError(
+                "SITS: n_k must have been learned or set before produce (run in mode iterate for at least "
+                f"{self.every * self.block} steps, or set log_n)"
+            )
         return self._set(PRODUCE)
 
     def _set(self, mode):
@@ -214,8 +236,9 @@ class SITS(Sampling):
 
     @log_n.setter
     def log_n(self, values: Any) -> None:
-        values = check.shape(check.finite(np.array(values, np.float64), "SITS: log_n"), self.temperatures.shape,
-                             "SITS: log_n")
+        values = check.shape(
+            check.finite(np.array(values, np.float64), "SITS: log_n"), self.temperatures.shape, "SITS: log_n"
+        )
         self._log_n[:] = values - values.mean()
         self._started = True
         self._begin()
@@ -259,8 +282,10 @@ class SITS(Sampling):
         n = len(self.temperatures)
         chosen = np.unique(np.linspace(0, n - 1, min(temperatures, n)).round().astype(int))
         if temperatures < 2 or steps < 4 * self.every:
-            raise ValueError(f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got "
-                             f"{temperatures} and {steps}")
+            raise ValueError(
+                f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got "
+                f"{temperatures} and {steps}"
+            )
         mode, means = self._mode, []
         self._mode, self._initializing = ITERATE, True
         try:
@@ -272,7 +297,7 @@ class SITS(Sampling):
                 self._bias_changed()
                 sim.run(steps)
                 energies = self._history.energies(slice(self._history.first, None))
-                means.append(energies[len(energies) // 2:].mean())
+                means.append(energies[len(energies) // 2 :].mean())
         finally:
             self._mode, self._initializing = mode, False
         self.log_n = from_mean_energies(self._betas, np.interp(self.temperatures, self.temperatures[chosen], means))
@@ -328,8 +353,10 @@ class SITS(Sampling):
 
     def report(self) -> str:
         """Mode, number of records, flatness and round trips, in one line."""
-        return (f"{self.name}: {self.mode}, {len(self._records)} energies, flatness {self.flatness():.3f}, "
-                f"{self.round_trips} round trips")
+        return (
+            f"{self.name}: {self.mode}, {len(self._records)} energies, flatness {self.flatness():.3f}, "
+            f"{self.round_trips} round trips"
+        )
 
     # -- other temperatures --------------------------------------------------------------------------------------------
 
@@ -382,8 +409,12 @@ class SITS(Sampling):
             Numbers of the states, as for `weights`.
         """
         numbers = np.arange(len(self._records)) if steps is None else self._numbers(steps)[0]
-        inside = check.shape(np.asarray(inside, bool), numbers.shape, "SITS.visits: inside",
-                             hint=f"one bool for each of {len(numbers)} states")
+        inside = check.shape(
+            np.asarray(inside, bool),
+            numbers.shape,
+            "SITS.visits: inside",
+            hint=f"one bool for each of {len(numbers)} states",
+        )
         inside = inside[np.append(self._usable(), True)[numbers]]
         return int(np.count_nonzero(inside[1:] & ~inside[:-1]) + np.count_nonzero(inside[:1]))
 
@@ -417,14 +448,18 @@ class SITS(Sampling):
 
     def _temperature_of(self, temperature):
         if self._learner is None:
-            raise ValueError("SITS: must belong to a simulation that has run, got one that belongs to none "
-                             "(Simulation(..., sampling=[sits]))")
+            raise ValueError(
+                "SITS: must belong to a simulation that has run, got one that belongs to none "
+                "(Simulation(..., sampling=[sits]))"
+            )
         if temperature is None:
             return self._target
         self._ladder(temperature)
         if self._terms != "all" and not np.isclose(temperature, self._target, rtol=1e-9):
-            raise ValueError(f"SITS: states can be taken to {temperature} K only if the enhanced energy is all of the "
-                             f"potential energy; here it is a part, and what was sampled belongs to {self._target} K")
+            raise ValueError(
+                f"SITS: states can be taken to {temperature} K only if the enhanced energy is all of the "
+                f"potential energy; here it is a part, and what was sampled belongs to {self._target} K"
+            )
         return float(temperature)
 
     def _ladder(self, temperatures):
@@ -448,12 +483,19 @@ class SITS(Sampling):
         if self._found is not None and self._found[0] == size and not extra:
             return self._found[1]
         if not usable.any():
-            raise ValueError("SITS: no state was recorded that can be reweighted (run on; with "
-                             "estimator='approximation', until n_k settles, or call produce())")
+            raise ValueError(
+                "SITS: no state was recorded that can be reweighted (run on; with "
+                "estimator='approximation', until n_k settles, or call produce())"
+            )
         epochs = history.epoch_of(np.flatnonzero(usable))
         energies = history.energies(usable)
-        found = LadderReweighting(np.append(energies, extra), history.log_n, self.temperatures, self._target,
-                            np.append(epochs, [epochs[-1]] * len(extra)).astype(np.int64))
+        found = LadderReweighting(
+            np.append(energies, extra),
+            history.log_n,
+            self.temperatures,
+            self._target,
+            np.append(epochs, [epochs[-1]] * len(extra)).astype(np.int64),
+        )
         if not extra:
             self._found = size, found
         return found
@@ -477,9 +519,13 @@ class SITS(Sampling):
     def state(self) -> dict[str, np.ndarray]:
         """Return everything learned and recorded; records are not copied, because they only grow."""
         shared = {} if self._sharing is None else self._sharing.state()
-        return {"mode": np.array([self._mode, self._started, self._used]), "records": self._history.records.values,
-                "epochs": self._history.epochs.values, **nested("estimator/", self._learner.state()),
-                **nested("sharing/", shared)}
+        return {
+            "mode": np.array([self._mode, self._started, self._used]),
+            "records": self._history.records.values,
+            "epochs": self._history.epochs.values,
+            **nested("estimator/", self._learner.state()),
+            **nested("sharing/", shared),
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""
@@ -501,8 +547,13 @@ class SITS(Sampling):
             self._sharing = Sharing(self._learner)
         history, first = self._history, self._used if self._mode == ITERATE else len(self._history.records)
         rows, epochs = np.unique(history.epoch_of(np.arange(first, len(history.records))), return_inverse=True)
-        return {"energies": history.energies(slice(first, None)), "epochs": epochs, "log_n": history.log_n[rows],
-                "started": np.array(self._started), **nested("estimator/", self._learner.state())}
+        return {
+            "energies": history.energies(slice(first, None)),
+            "epochs": epochs,
+            "log_n": history.log_n[rows],
+            "started": np.array(self._started),
+            **nested("estimator/", self._learner.state()),
+        }
 
     def receive(self, news: Sequence[dict[str, np.ndarray]]) -> None:
         """Learn from the news of all walkers."""

@@ -116,8 +116,16 @@ class SteeredMD(VariableBias):
     True
     """
 
-    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], start: Any, end: Any, k: Any,
-                 duration: int, record: int | None = None, name: str = "steered"):
+    def __init__(
+        self,
+        cvs: CollectiveVariable | Sequence[CollectiveVariable],
+        start: Any,
+        end: Any,
+        k: Any,
+        duration: int,
+        record: int | None = None,
+        name: str = "steered",
+    ):
         where = type(self).__name__
         self.name, self.cvs = name, as_variables(where, cvs)
         m = len(self.cvs)
@@ -142,11 +150,25 @@ class SteeredMD(VariableBias):
 
     def after_step(self, engine, integrator):
         values = engine.plans[self.name].evaluation.values
-        task = Task(advance, engine.flags, int(integrator.forces_at == "new"), self.record, self._marks, self.duration,
-                    self._start, self._way, values, Springs(self._k, self._period, self._center, self._before),
-                    self._work, self._kept.buffer, self._kept.count)
-        return [Phase([task], name=self.name, redo=True),
-                Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
+        task = Task(
+            advance,
+            engine.flags,
+            int(integrator.forces_at == "new"),
+            self.record,
+            self._marks,
+            self.duration,
+            self._start,
+            self._way,
+            values,
+            Springs(self._k, self._period, self._center, self._before),
+            self._work,
+            self._kept.buffer,
+            self._kept.count,
+        )
+        return [
+            Phase([task], name=self.name, redo=True),
+            Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records"),
+        ]
 
     def restart(self) -> None:
         """Move the center back to the start, and forget the work and the records."""
@@ -189,8 +211,13 @@ class SteeredMD(VariableBias):
 
     def state(self):
         """Centers, work and records."""
-        return {"marks": self._marks.copy(), "center": self._center.copy(), "before": self._before.copy(),
-                "work": self._work.copy(), "records": self._records()}
+        return {
+            "marks": self._marks.copy(),
+            "center": self._center.copy(),
+            "before": self._before.copy(),
+            "work": self._work.copy(),
+            "records": self._records(),
+        }
 
     def restore(self, state):
         self._marks[:], self._center[:], self._before[:], self._work[:] = (

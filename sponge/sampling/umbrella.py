@@ -80,14 +80,29 @@ class UmbrellaSampling(Replicas):
     (3, (40, 1))
     """
 
-    def __init__(self, system: System, cvs: CollectiveVariable | Sequence[CollectiveVariable], centers: Any, k: Any,
-                 integrator: Integrator, *, record: int = 50, every: int = 1000, seed: int = 0, positions: Any = None,
-                 barostat: Any = None, precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
+    def __init__(
+        self,
+        system: System,
+        cvs: CollectiveVariable | Sequence[CollectiveVariable],
+        centers: Any,
+        k: Any,
+        integrator: Integrator,
+        *,
+        record: int = 50,
+        every: int = 1000,
+        seed: int = 0,
+        positions: Any = None,
+        barostat: Any = None,
+        precision: Literal["mixed", "double"] = "mixed",
+        comm: Any = None,
+    ):
         where = "UmbrellaSampling"
         check.kind(system, System, f"{where}: system")
         if getattr(integrator, "temperature", None) is None:
-            raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
-                            f"{type(integrator).__name__}")
+            raise TypeError(
+                f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
+                f"{type(integrator).__name__}"
+            )
         self.cvs = as_variables(where, cvs)
         centers = np.array(centers, np.float64)
         self.centers = centers[:, None] if centers.ndim == 1 and len(self.cvs) == 1 else centers
@@ -96,11 +111,13 @@ class UmbrellaSampling(Replicas):
             variable.check_values(where, "centers", values)
         k = np.array(k, np.float64)
         k = k[:, None] if k.ndim == 1 and len(self.cvs) == 1 and len(k) == len(self.centers) else k
-        if np.broadcast_shapes(k.shape,
-                               self.centers.shape) != self.centers.shape or not (np.isfinite(k).all()
-                                                                                 and np.all(k > 0)):
-            raise ValueError(f"{where}: k must be positive, a number or of shape {self.centers.shape[1:]} or "
-                             f"{self.centers.shape}, got {k}")
+        if np.broadcast_shapes(k.shape, self.centers.shape) != self.centers.shape or not (
+            np.isfinite(k).all() and np.all(k > 0)
+        ):
+            raise ValueError(
+                f"{where}: k must be positive, a number or of shape {self.centers.shape[1:]} or "
+                f"{self.centers.shape}, got {k}"
+            )
         self.k = np.array(np.broadcast_to(k, self.centers.shape))
         self.centers.flags.writeable = self.k.flags.writeable = False  # windows have copies
         n = len(self.centers)
@@ -115,8 +132,15 @@ class UmbrellaSampling(Replicas):
 
         def make(w):
             self._windows[w] = _Window(self.cvs, self.centers[w], self.k[w], self.record, every // self.record + 2)
-            return Simulation(system, integrator, seed=replica_seed(seed, w), barostat=barostat, precision=precision,
-                              sampling=self._windows[w], positions=None if positions is None else positions[w])
+            return Simulation(
+                system,
+                integrator,
+                seed=replica_seed(seed, w),
+                barostat=barostat,
+                precision=precision,
+                sampling=self._windows[w],
+                positions=None if positions is None else positions[w],
+            )
 
         super().__init__(make, n, every=every, comm=comm)
         self._saved_every = self.every
@@ -126,8 +150,14 @@ class UmbrellaSampling(Replicas):
         """The recorded values of each window, [m, cvs], in the order of time."""
         return [np.concatenate(rows) if rows else np.zeros((0, len(self.cvs))) for rows in self._samples]
 
-    def equilibrate(self, steps: int | None = None, *, time: str | float | None = None,
-                    report: Reports = None, progress: bool | None = None) -> None:
+    def equilibrate(
+        self,
+        steps: int | None = None,
+        *,
+        time: str | float | None = None,
+        report: Reports = None,
+        progress: bool | None = None,
+    ) -> None:
         """Make steps that are not recorded: pull each window to its center, and let it come to rest there.
 
         During the first half of the steps the centers move evenly from the present values of the variables, the
@@ -153,9 +183,16 @@ class UmbrellaSampling(Replicas):
             for window in self._windows.values():
                 window.hold()
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Reports = None,
-            replica_report: Callable[[int], Any] | None = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | Checkpoint | None = None) -> None:
+    def run(
+        self,
+        steps: int | None = None,
+        *,
+        time: str | float | None = None,
+        report: Reports = None,
+        replica_report: Callable[[int], Any] | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | Checkpoint | None = None,
+    ) -> None:
         """Make steps, and record the variables after each step whose number is a multiple of `record`.
 
         Parameters
@@ -167,12 +204,15 @@ class UmbrellaSampling(Replicas):
             As for `Replicas.run`; the `every` of a `Checkpoint` must be a multiple of the windows' own.
         """
         if isinstance(checkpoint, Checkpoint) and checkpoint.every % self.every:
-            raise ValueError(f"UmbrellaSampling: the checkpoint's every must be a multiple of {self.every} steps, got "
-                             f"{checkpoint.every}")
+            raise ValueError(
+                f"UmbrellaSampling: the checkpoint's every must be a multiple of {self.every} steps, got "
+                f"{checkpoint.every}"
+            )
         self._recording = True
         try:
-            super().run(steps, time=time, report=report, replica_report=replica_report, progress=progress,
-                        checkpoint=checkpoint)
+            super().run(
+                steps, time=time, report=report, replica_report=replica_report, progress=progress, checkpoint=checkpoint
+            )
         finally:
             self._recording = False
         self._collect(self._all(lambda w: self._windows[w].take(self._simulations[w])))
@@ -191,8 +231,15 @@ class UmbrellaSampling(Replicas):
         **options
             Such as `limits` and `bootstrap`.
         """
-        return wham(self.samples, self.centers, self.k, temperature=self.temperature, bins=bins,
-                    period=[v.period for v in self.cvs], **options)
+        return wham(
+            self.samples,
+            self.centers,
+            self.k,
+            temperature=self.temperature,
+            bins=bins,
+            period=[v.period for v in self.cvs],
+            **options,
+        )
 
     def mbar(self) -> Mbar:
         """Return all samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases,
@@ -204,8 +251,11 @@ class UmbrellaSampling(Replicas):
         apart = np.stack([v.difference(s[:, c], self.centers[:, c, None]) for c, v in enumerate(self.cvs)], axis=-1)
         bias = 0.5 * np.einsum("wc,wsc->ws", self.k, apart**2) / (units.GAS_CONSTANT * self.temperature)
         periods = [v.period for v in self.cvs]
-        return mbar(np.concatenate([np.zeros((1, len(s))), bias]), np.array([0, *map(len, self.samples)]),
-                    inefficiency=[1.0, *(inefficiency_of(x, periods) if len(x) else 1.0 for x in self.samples)])
+        return mbar(
+            np.concatenate([np.zeros((1, len(s))), bias]),
+            np.array([0, *map(len, self.samples)]),
+            inefficiency=[1.0, *(inefficiency_of(x, periods) if len(x) else 1.0 for x in self.samples)],
+        )
 
     def save(self, path: str | os.PathLike) -> None:
         if self._recording:  # a run may end between two meetings
@@ -227,8 +277,13 @@ class UmbrellaSampling(Replicas):
                 rows.append(new)
 
     def _options(self):
-        return {**super()._options(), "seed": self.seed, "record": self.record, "centers": self.centers.tolist(),
-                "k": self.k.tolist()}
+        return {
+            **super()._options(),
+            "seed": self.seed,
+            "record": self.record,
+            "centers": self.centers.tolist(),
+            "k": self.k.tolist(),
+        }
 
     def _arrays(self):
         return {f"samples/{w}": values for w, values in enumerate(self.samples)}
@@ -257,8 +312,10 @@ class _Window(Sampling):
     def check(self, system, integrator):
         self._bias.check(system)
         if integrator.forces_at is None:
-            raise ValueError(f"UmbrellaSampling: integrator must keep the forces of its steps, as LangevinMiddle does, "
-                             f"got {type(integrator).__name__}")
+            raise ValueError(
+                f"UmbrellaSampling: integrator must keep the forces of its steps, as LangevinMiddle does, "
+                f"got {type(integrator).__name__}"
+            )
 
     def plan(self, engine):
         def energy(*values):
@@ -271,13 +328,18 @@ class _Window(Sampling):
         values = self._evaluations[engine].values
         shift = int(integrator.forces_at == "new")
         keep = Task(keep_values, engine.flags, shift, self.record, values, self._buffer)
-        return [Phase([keep, Task(move_center, engine.flags, self._span, self._offset, self.center, self._held)],
-                      name="umbrella")]
+        return [
+            Phase(
+                [keep, Task(move_center, engine.flags, self._span, self._offset, self.center, self._held)],
+                name="umbrella",
+            )
+        ]
 
     def pull(self, sim, steps):
         """Pull the variables from their present values to the center, in the next `steps` steps."""
-        self._offset[:] = [v.difference(float(v(sim.positions, sim.box)), c) for v,
-                           c in zip(self._bias.cvs, self.center, strict=True)]
+        self._offset[:] = [
+            v.difference(float(v(sim.positions, sim.box)), c) for v, c in zip(self._bias.cvs, self.center, strict=True)
+        ]
         self._span[:] = sim.step, sim.step + steps
         self._held[:] = self.center + self._offset
         self._bias_changed()

@@ -19,8 +19,10 @@ def per_variable(where: str, name: str, given: Any, m: int, positive: bool = Fal
     except (TypeError, ValueError):  # a word
         values = np.array(np.nan)
     if values.shape not in ((), (m,)) or not np.all(np.isfinite(values) & ((values > 0) | (not positive))):
-        raise ValueError(f"{where}: {name} must be a {'positive' if positive else 'finite'} number, or one for each of "
-                         f"{m} variables, got {given!r}")
+        raise ValueError(
+            f"{where}: {name} must be a {'positive' if positive else 'finite'} number, or one for each of "
+            f"{m} variables, got {given!r}"
+        )
     return np.broadcast_to(values, (m,)).tolist()
 
 
@@ -42,8 +44,10 @@ class VariableBias(Sampling):
         for variable in self.cvs:
             variable.check(system, where)
         if integrator.forces_at is None:
-            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
-                             f"{type(integrator).__name__} does not")
+            raise ValueError(
+                f"{where}: the integrator must compute all forces once a step, which "
+                f"{type(integrator).__name__} does not"
+            )
 
     def _bath(self, given: float | None, known: float | None, integrator: Any) -> float | None:
         """Return the temperature `given`, that of the integrator, or the `known` one that the bias was learned at."""
@@ -51,8 +55,10 @@ class VariableBias(Sampling):
         if self._engine is None or known is None:
             return found
         if found is not None and found != known:
-            raise ValueError(f"{type(self).__name__} {self.name!r}: temperature must be that of the frozen bias, "
-                             f"{known:g} K, got {found:g} K")
+            raise ValueError(
+                f"{type(self).__name__} {self.name!r}: temperature must be that of the frozen bias, "
+                f"{known:g} K, got {found:g} K"
+            )
         return known
 
     def _records(self) -> np.ndarray:

@@ -3,5 +3,4 @@
 from .integrator import Springs, Trial, check_integrator, spring_system
 from .potential import check_potential, example_system, examples
 
-__all__ = ["Springs", "Trial", "check_integrator", "check_potential", "example_system", "examples",
-           "spring_system"]
+__all__ = ["Springs", "Trial", "check_integrator", "check_potential", "example_system", "examples", "spring_system"]

@@ -74,7 +74,7 @@ _UNIT = np.array(
         [0.3, 0.4, 0.1],
         [0.5, 0.5, 0.5],
     ]
-)
+)  # fmt: skip
 _MASSES = np.array([16.0, 1, 1, 0, 14, 1, 1, 12, 12, 16, 12, 40])
 _PAIRS = np.array([(0, 1), (0, 2), (1, 2), (4, 5), (4, 6), (7, 8), (8, 9), (9, 10)])
 
@@ -99,8 +99,9 @@ def spring_system(units: int = 1, constraints: bool = True, seed: int = 1) -> Sy
     """
     rng = np.random.default_rng(seed)
     n = 12 * units
-    positions = (_UNIT + 0.6 * np.arange(units)[:, None, None] * [1, 0, 0]
-                 + rng.normal(0, 0.002, (units, 12, 3))).reshape(-1, 3)
+    positions = (
+        _UNIT + 0.6 * np.arange(units)[:, None, None] * [1, 0, 0] + rng.normal(0, 0.002, (units, 12, 3))
+    ).reshape(-1, 3)
     pairs = (_PAIRS + 12 * np.arange(units)[:, None, None]).reshape(-1, 2)
     first = 12 * np.arange(units)
     site = ThreeParticleAverage(first + 3, np.stack([first, first + 1, first + 2], 1), (0.7, 0.15, 0.15))
@@ -109,9 +110,14 @@ def spring_system(units: int = 1, constraints: bool = True, seed: int = 1) -> Sy
     waters[:, 2] = waters[:, 0] + np.linalg.norm(_UNIT[1]) * _UNIT[2] / np.linalg.norm(_UNIT[2])
     lengths = np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1)
     masses = np.tile(_MASSES if constraints else np.where(_MASSES > 0, _MASSES, 1.0), units)
-    system = System(Topology.of_particles(n, bonds=pairs), masses, positions=positions, remove_com_motion=False,
-                    constraints=Constraints(pairs, lengths) if constraints else None,
-                    virtual_sites=[site] if constraints else ())
+    system = System(
+        Topology.of_particles(n, bonds=pairs),
+        masses,
+        positions=positions,
+        remove_com_motion=False,
+        constraints=Constraints(pairs, lengths) if constraints else None,
+        virtual_sites=[site] if constraints else (),
+    )
     system.add(Springs("wells", positions + rng.normal(0, 0.02, positions.shape), wells=500.0))
     system.add(Springs("springs", positions, springs=4000.0))
     return system
@@ -158,9 +164,12 @@ class Trial:
     def state(self) -> dict[str, np.ndarray]:
         """Everything that a restart needs."""
         engine = self.engine
-        return {"positions": engine.positions.copy(), "velocities": engine.velocities.copy(),
-                "flags": engine.flags.copy(),
-                **{f"store/{k}": v.copy() for k, v in engine.store.items()}}
+        return {
+            "positions": engine.positions.copy(),
+            "velocities": engine.velocities.copy(),
+            "flags": engine.flags.copy(),
+            **{f"store/{k}": v.copy() for k, v in engine.store.items()},
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to a state."""
@@ -272,5 +281,7 @@ def _check_conserved(name, make, timestep):
             energies.append(trial.run(k).energy())
         spreads.append(np.std(energies))
     if np.isfinite(spreads[0]) and not spreads[1] < 0.3 * spreads[0] + 1e-9 * abs(np.mean(energies)):
-        raise AssertionError(f"{name}: the conserved quantity must spread less with a smaller step, got "
-                             f"{spreads[0]:.3g} kJ/mol at {timestep} ps and {spreads[1]:.3g} at a quarter of it")
+        raise AssertionError(
+            f"{name}: the conserved quantity must spread less with a smaller step, got "
+            f"{spreads[0]:.3g} kJ/mol at {timestep} ps and {spreads[1]:.3g} at a quarter of it"
+        )

@@ -27,7 +27,8 @@ class XTCReader(Reader):
             formats = optional.need("mdtraj.formats", "load_trajectory of XTC", "md")
         except ImportError:
             self._file = self._guarded(
-                optional.need("MDAnalysis.lib.formats.libmdaxdr", "load_trajectory of XTC", "md").XTCFile, self.path)
+                optional.need("MDAnalysis.lib.formats.libmdaxdr", "load_trajectory of XTC", "md").XTCFile, self.path
+            )
             self._mdtraj = False
         else:
             self._file, self._mdtraj = self._guarded(formats.XTCTrajectoryFile, self.path), True
@@ -62,17 +63,23 @@ class MDTrajReader(Reader):
         self.frames, self.n = trajectory.n_frames, trajectory.n_atoms
         t = trajectory.topology
         if t is not None:
-            self.topology = _topology([a.name for a in t.atoms], [a.element.atomic_number for a in t.atoms],
-                                      [a.residue.index for a in t.atoms],
-                                      [(r.name, r.resSeq, r.chain.index) for r in t.residues],
-                                      [c.chain_id or str(c.index) for c in t.chains],
-                                      [(a.index, b.index) for a, b in t.bonds])
+            self.topology = _topology(
+                [a.name for a in t.atoms],
+                [a.element.atomic_number for a in t.atoms],
+                [a.residue.index for a in t.atoms],
+                [(r.name, r.resSeq, r.chain.index) for r in t.residues],
+                [c.chain_id or str(c.index) for c in t.chains],
+                [(a.index, b.index) for a, b in t.bonds],
+            )
 
     def read(self, k: int) -> tuple[np.ndarray, np.ndarray | None, float | None]:
         """See `Reader`."""
         vectors = self._source.unitcell_vectors
-        return (self._source.xyz[k].astype(np.float64), None if vectors is None else _box(vectors[k]),
-                float(self._source.time[k]))
+        return (
+            self._source.xyz[k].astype(np.float64),
+            None if vectors is None else _box(vectors[k]),
+            float(self._source.time[k]),
+        )
 
 
 class MDAnalysisReader(Reader):
@@ -95,14 +102,22 @@ class MDAnalysisReader(Reader):
         chains = sorted(set(residues.segindices))  # the order of residues.segments
         number = {index: k for k, index in enumerate(chains)}
         segments = getattr(residues.segments, "segids", np.arange(len(chains)).astype(str))
-        rows = zip(getattr(residues, "resnames", np.full(len(residues), "UNK")),
-                   getattr(residues, "resids", np.arange(1, len(residues) + 1)), residues.segindices)
+        rows = zip(
+            getattr(residues, "resnames", np.full(len(residues), "UNK")),
+            getattr(residues, "resids", np.arange(1, len(residues) + 1)),
+            residues.segindices,
+        )
         inside = {int(index): k for k, index in enumerate(atoms.indices)}
         every = self._universe.bonds.indices if hasattr(self._universe, "bonds") else ()
         bonds = [(inside[i], inside[j]) for i, j in every if i in inside and j in inside]
-        return _topology(list(names), [NUMBERS.get(str(e).upper(), 0) for e in elements],
-                         [place[r] for r in atoms.resindices], [(name, i, number[s]) for name, i, s in rows],
-                         [str(s) for s in segments], bonds)
+        return _topology(
+            list(names),
+            [NUMBERS.get(str(e).upper(), 0) for e in elements],
+            [place[r] for r in atoms.resindices],
+            [(name, i, number[s]) for name, i, s in rows],
+            [str(s) for s in segments],
+            bonds,
+        )
 
     def read(self, k: int) -> tuple[np.ndarray, np.ndarray | None, float | None]:
         """See `Reader`."""
@@ -127,9 +142,13 @@ def _box(vectors):
 
 
 def _topology(names, elements, residue_index, residues, chain_ids, bonds):
-    return Topology(names=np.array(names, str), elements=np.array(elements, int),
-                    residue_index=np.array(residue_index, int),
-                    residue_names=np.array([str(name) for name, _, _ in residues], str),
-                    residue_ids=np.array([str(number) for _, number, _ in residues], str),
-                    chain_index=np.array([chain for _, _, chain in residues], int),
-                    chain_ids=np.array(chain_ids, str), bonds=np.array(bonds, int).reshape(-1, 2))
+    return Topology(
+        names=np.array(names, str),
+        elements=np.array(elements, int),
+        residue_index=np.array(residue_index, int),
+        residue_names=np.array([str(name) for name, _, _ in residues], str),
+        residue_ids=np.array([str(number) for _, number, _ in residues], str),
+        chain_index=np.array([chain for _, _, chain in residues], int),
+        chain_ids=np.array(chain_ids, str),
+        bonds=np.array(bonds, int).reshape(-1, 2),
+    )

@@ -43,8 +43,10 @@ class PDBReader(Reader):
         """See `Reader`; there are no times."""
         found = self._structure(k)
         if found.topology.n != self.n or not np.array_equal(found.topology.names, self.topology.names):
-            raise FileFormatError(f"{self.path}: model {k} of a trajectory must have the {self.n} atoms of the first, "
-                                  f"got {found.topology.n}")
+            raise FileFormatError(
+                f"{self.path}: model {k} of a trajectory must have the {self.n} atoms of the first, "
+                f"got {found.topology.n}"
+            )
         return found.positions, found.box, None
 
     def _structure(self, k):

@@ -115,8 +115,11 @@ class Trajectory:
             positions[k] = frame.positions
             boxes.append(frame.box)
             times.append(frame.time)
-        return Frame(positions, None if not boxes or any(b is None for b in boxes) else np.stack(boxes),
-                     None if any(t is None for t in times) else np.array(times, np.float64))
+        return Frame(
+            positions,
+            None if not boxes or any(b is None for b in boxes) else np.stack(boxes),
+            None if any(t is None for t in times) else np.array(times, np.float64),
+        )
 
     @property
     def positions(self) -> np.ndarray:
@@ -196,14 +199,17 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
         name = Path(path).name.removesuffix(".gz")
         found = _READERS.get(Path(name).suffix.lower())
         if found is None or (found is not PDBReader and name != Path(path).name):
-            raise FileFormatError(f"{path}: a trajectory must be a file of the type {', '.join(_READERS)} "
-                                  "(others can be opened with MDTraj or MDAnalysis, whose objects are accepted)")
+            raise FileFormatError(
+                f"{path}: a trajectory must be a file of the type {', '.join(_READERS)} "
+                "(others can be opened with MDTraj or MDAnalysis, whose objects are accepted)"
+            )
         reader = found(path)
         if not reader.frames:
             raise FileFormatError(f"{path}: must hold at least one frame, got none")
     else:
-        raise TypeError(f"load_trajectory: expected a path, or an object of MDTraj or MDAnalysis, got "
-                        f"{type(path).__name__}")
+        raise TypeError(
+            f"load_trajectory: expected a path, or an object of MDTraj or MDAnalysis, got {type(path).__name__}"
+        )
     return Trajectory(reader, None if top is None else _topology(top, reader.n))
 
 
@@ -212,11 +218,17 @@ def _topology(top: Any, n: int) -> Topology:
     if isinstance(top, (str, os.PathLike)):
         name = str(top).removesuffix(".gz").lower()
         if not name.endswith((".pdb", ".ent", ".cif", ".mmcif", ".pdbx")):
-            raise FileFormatError(f"{top}: top must be a PDB or mmCIF file, a System, a Structure or a Topology (for "
-                                  "others, top=sponge.load(...))")
+            raise FileFormatError(
+                f"{top}: top must be a PDB or mmCIF file, a System, a Structure or a Topology (for "
+                "others, top=sponge.load(...))"
+            )
         top = read_pdb(top) if name.endswith((".pdb", ".ent")) else read_mmcif(top)
-    topology = check.kind(top if isinstance(top, Topology) else getattr(top, "topology", top), Topology,
-                          "load_trajectory: top", "a System, a Structure, a Topology or a path")
+    topology = check.kind(
+        top if isinstance(top, Topology) else getattr(top, "topology", top),
+        Topology,
+        "load_trajectory: top",
+        "a System, a Structure, a Topology or a path",
+    )
     if topology.n != n:
         raise FileFormatError(f"load_trajectory: top must have the {n} atoms of the trajectory, got {topology.n}")
     return topology

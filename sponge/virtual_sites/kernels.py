@@ -40,8 +40,10 @@ def _weighted(positions, parents, weights, column, first, last):
 @device
 def _frame(positions, parents, weights, first, last):
     """The two directions of a frame before and after normalization, and the third axis with the length of X x Y."""
-    u, v = _weighted(positions, parents, weights, 1, first,
-                     last), _weighted(positions, parents, weights, 2, first, last)
+    u, v = (
+        _weighted(positions, parents, weights, 1, first, last),
+        _weighted(positions, parents, weights, 2, first, last),
+    )
     w = _cross(u, v)
     a, b = 1 / math.sqrt(_dot(u, u)), 1 / math.sqrt(_dot(w, w))
     return u, v, (u[0] * a, u[1] * a, u[2] * a), (w[0] * b, w[1] * b, w[2] * b), a, b
@@ -64,8 +66,11 @@ def place_sites(chunk, starts, kinds, sites, ranges, parents, weights, local, po
         if kinds[s] == FRAME:
             _, _, x, z, _, _ = _frame(positions, parents, weights, first, last)
             y = _cross(z, x)
-            o = (o[0] + p[0] * x[0] + p[1] * y[0] + p[2] * z[0], o[1] + p[0] * x[1] + p[1] * y[1] + p[2] * z[1],
-                 o[2] + p[0] * x[2] + p[1] * y[2] + p[2] * z[2])
+            o = (
+                o[0] + p[0] * x[0] + p[1] * y[0] + p[2] * z[0],
+                o[1] + p[0] * x[1] + p[1] * y[1] + p[2] * z[1],
+                o[2] + p[0] * x[2] + p[1] * y[2] + p[2] * z[2],
+            )
         for a in range(3):
             positions[site, a] = o[a]
 
@@ -103,8 +108,14 @@ def spread_forces(chunk, starts, kinds, sites, ranges, parents, weights, local, 
                 f3 = (p[1] * f[0] + p[2] * c3[0], p[1] * f[1] + p[2] * c3[1], p[1] * f[2] + p[2] * c3[2])
                 _give(forces, positions, rows, chunk, j, f2)
                 _give(forces, positions, rows, chunk, k, f3)
-                _give(forces, positions, rows, chunk, i,
-                      (f[0] - f2[0] - f3[0], f[1] - f2[1] - f3[1], f[2] - f2[2] - f3[2]))
+                _give(
+                    forces,
+                    positions,
+                    rows,
+                    chunk,
+                    i,
+                    (f[0] - f2[0] - f3[0], f[1] - f2[1] - f3[1], f[2] - f2[2] - f3[2]),
+                )
             else:
                 # reverse mode through r = o + p1 x + p2 z x x + p3 z, x = u/|u|, z = w/|w|, w = u x v
                 u, v, x, z, a1, b1 = _frame(positions, parents, weights, first, last)
@@ -114,12 +125,24 @@ def spread_forces(chunk, starts, kinds, sites, ranges, parents, weights, local, 
                 xx, zz = _dot(x, gx), _dot(z, gz)
                 gw = ((gz[0] - z[0] * zz) * b1, (gz[1] - z[1] * zz) * b1, (gz[2] - z[2] * zz) * b1)
                 vg, gv = _cross(v, gw), _cross(gw, u)
-                gu = ((gx[0] - x[0] * xx) * a1 + vg[0], (gx[1] - x[1] * xx) * a1 + vg[1],
-                      (gx[2] - x[2] * xx) * a1 + vg[2])
+                gu = (
+                    (gx[0] - x[0] * xx) * a1 + vg[0],
+                    (gx[1] - x[1] * xx) * a1 + vg[1],
+                    (gx[2] - x[2] * xx) * a1 + vg[2],
+                )
                 for k in range(first, last):
                     o, wx, wy = weights[k, 0], weights[k, 1], weights[k, 2]
-                    _give(forces, positions, rows, chunk, parents[k],
-                          (o * f[0] + wx * gu[0] + wy * gv[0], o * f[1] + wx * gu[1] + wy * gv[1],
-                           o * f[2] + wx * gu[2] + wy * gv[2]))
+                    _give(
+                        forces,
+                        positions,
+                        rows,
+                        chunk,
+                        parents[k],
+                        (
+                            o * f[0] + wx * gu[0] + wy * gv[0],
+                            o * f[1] + wx * gu[1] + wy * gv[1],
+                            o * f[2] + wx * gu[2] + wy * gv[2],
+                        ),
+                    )
         for a in range(3):
             forces[site, a] = 0.0

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from ..engine.engine import Engine
 
 __all__ = [
-    "LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "WeightedAverage",
+    "LocalCoordinates",
+    "OutOfPlane",
+    "ThreeParticleAverage",
+    "TwoParticleAverage",
+    "VirtualSite",
+    "WeightedAverage",
     "place_all",
 ]
 
@@ -286,8 +291,15 @@ def _tables(engine):
     where = np.concatenate([np.arange(first[s], first[s] + counts[s]) for s in order])
     starts = np.searchsorted(sites[order], engine.atom_starts).astype(np.int64)
     ranges = np.concatenate([[0], np.cumsum(counts[order])]).astype(np.int64)
-    return (starts, kinds[order], sites[order], ranges, np.ascontiguousarray(parents[where], np.int32), weights[where],
-            np.ascontiguousarray(local[order]))
+    return (
+        starts,
+        kinds[order],
+        sites[order],
+        ranges,
+        np.ascontiguousarray(parents[where], np.int32),
+        weights[where],
+        np.ascontiguousarray(local[order]),
+    )
 
 
 def check(system: SystemLike) -> None:

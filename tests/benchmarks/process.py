@@ -63,9 +63,15 @@ def start(module, arguments, dtype, threads, cache, errors):
 
     with open(errors, "w") as complaints:
         return subprocess.Popen(
-            [sys.executable, "-m", module,
-             *arguments], cwd=ROOT, env=environment(dtype, threads, cache), preexec_fn=pin,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT,
+            env=environment(dtype, threads, cache),
+            preexec_fn=pin,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+        )
 
 
 class Worker:

@@ -33,8 +33,9 @@ def row(name, threads, case, results, peaks):
 
     least = limit(case, peaks)
     cells = [name, str(threads)]
-    cells.append(f"{duration(mine.steady)} ({duration(min(mine.times))})" if mine
-                 else cell(results.get("triskele"), None, 1))
+    cells.append(
+        f"{duration(mine.steady)} ({duration(min(mine.times))})" if mine else cell(results.get("triskele"), None, 1)
+    )
     cells += [peer(tool) for tool in PEERS]
     cells.append("-" if least is None else f"{least / mine.steady:.2f}x" if mine else duration(least))
     jax = results.get("jax")
@@ -45,8 +46,16 @@ def row(name, threads, case, results, peaks):
     return cells
 
 
-HEADER = ("case", "threads", "triskele (min)", *PEERS, "limit", "cold: triskele / jax", "warm disk",
-          "MiB: triskele / jax")
+HEADER = (
+    "case",
+    "threads",
+    "triskele (min)",
+    *PEERS,
+    "limit",
+    "cold: triskele / jax",
+    "warm disk",
+    "MiB: triskele / jax",
+)
 
 
 def advantage(results):
@@ -73,13 +82,18 @@ def means(advantages, rivals="best peer"):
         if found:
             mean = math.exp(sum(map(math.log, found.values())) / len(found))
             worst = min(found, key=found.get)
-            lines.append(f"{threads} thread(s), {len(found)} cases: geometric mean of {rivals} / triskele "
-                         f"{mean:.2f}x, least {found[worst]:.2f}x ({worst})")
+            lines.append(
+                f"{threads} thread(s), {len(found)} cases: geometric mean of {rivals} / triskele "
+                f"{mean:.2f}x, least {found[worst]:.2f}x ({worst})"
+            )
     return lines
 
 
 def summary(advantages, imports):
     """The geometric means of `{(case, threads): advantage}`, and the seconds of every import by tool."""
-    return "\n".join([
-        *means(advantages, "best(jax, torch)"),
-        "import: " + ", ".join(f"{tool} {duration(median(times))}" for tool, times in imports.items())])
+    return "\n".join(
+        [
+            *means(advantages, "best(jax, torch)"),
+            "import: " + ", ".join(f"{tool} {duration(median(times))}" for tool, times in imports.items()),
+        ]
+    )

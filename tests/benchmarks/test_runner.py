@@ -32,16 +32,21 @@ def test_a_tool_with_other_numbers_is_thrown_out(tmp_path):
 @pytest.mark.parametrize("bad", [np.array([1.0, np.nan]), np.array([1.0])])
 def test_nan_and_missing_outputs_are_differences(tmp_path, bad):
     outputs = [bad] if bad.size == 2 else []
-    workers = {"jax": finished(tmp_path, "jax", np.array([1.0, 2.0])),
-               "triskele": finished(tmp_path, "triskele", *outputs)}
+    workers = {
+        "jax": finished(tmp_path, "jax", np.array([1.0, 2.0])),
+        "triskele": finished(tmp_path, "triskele", *outputs),
+    }
     results = {tool: run.Result() for tool in workers}
     run.compare(CASE, results, workers)
     assert results["triskele"].failure and not results["jax"].failure
 
 
 def test_absent_and_failed_tools_in_a_row():
-    results = {"triskele": run.Result(times=[1e-3, 2e-3, 3e-3], warm=0.1), "jax": run.Result(times=[3e-3]),
-               "torch": run.Result()}
+    results = {
+        "triskele": run.Result(times=[1e-3, 2e-3, 3e-3], warm=0.1),
+        "jax": run.Result(times=[3e-3]),
+        "torch": run.Result(),
+    }
     row = dict(zip(table.HEADER, table.row(CASE.name, 1, CASE, results, PEAKS)))
     assert row["triskele (min)"] == "2 ms (1 ms)"
     assert (row["jax"], row["torch"], row["autograd"]) == ("1.50x", "failed", "-")

@@ -66,8 +66,11 @@ class Torch:
         def clamp(name):
             exact = getattr(torch, name)
             side = "max" if name == "minimum" else "min"
-            return lambda a, b: exact(a, b) if torch.is_tensor(a) and torch.is_tensor(b) else (
-                torch.clamp(b, **{side: a}) if torch.is_tensor(b) else torch.clamp(a, **{side: b}))
+            return lambda a, b: (
+                exact(a, b)
+                if torch.is_tensor(a) and torch.is_tensor(b)
+                else (torch.clamp(b, **{side: a}) if torch.is_tensor(b) else torch.clamp(a, **{side: b}))
+            )
 
         differing = {"pad": pad, "max": torch.amax, "minimum": clamp("minimum"), "maximum": clamp("maximum")}
         self.np = SimpleNamespace(**{**vars(torch), **differing})

@@ -15,11 +15,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_help_and_version_load_neither_numpy_nor_the_packages():
-    code = ("import sys; from triskele.command import main\n"
-            "try: main(['--help'])\n"
-            "except SystemExit: print([m for m in sys.modules if m in ('numpy', 'numba', 'triskele.core')])")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          env={"PYTHONPATH": str(ROOT / ".src")})
+    code = (
+        "import sys; from triskele.command import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print([m for m in sys.modules if m in ('numpy', 'numba', 'triskele.core')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / ".src")}
+    )
     assert done.stdout.splitlines()[-1] == "[]"
     assert all(f"    {name} " in done.stdout for name in SUBCOMMANDS)
 
@@ -30,22 +33,31 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"triskele {triskele.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ("plya", "triskele: no such name 'plya' (did you mean 'play'? known: info, "),
-    ("", "triskele: the following arguments are required: command"),
-    ("warmup sponeg", "triskele warmup: packages must be among core, sponge, quantum, reinforce, got 'sponeg' (did "),
-    ("warmup core --jobs 0", "triskele warmup: jobs must be an integer >= 1, got 0"),
-    ("demo quantm", "triskele demo: packages must be among core, sponge, quantum, reinforce, got 'quantm' (did you"),
-    ("cache shrink", "triskele cache: no such name 'shrink' (known: path, size, clear)"),
-    ("examples run vqe_lhi", "triskele examples: there is no example 'vqe_lhi' (did you mean 'vqe_lih'?)"),
-    ("examples copy", "triskele examples: copy needs the name of an example"),
-    ("bench chess", "triskele bench: no such name 'chess' (known: core,"),
-    ("md run none.toml", "triskele md: [Errno 2] No such file or directory: 'none.toml'"),
-    ("md", "triskele md: the following arguments are required: run|template"),
-    ("play chess", "triskele play: there is no game 'chess' (known: breakthrough, connect_four, "),
-    ("play conect-four", "triskele play: there is no game 'conect-four' (did you mean 'connect_four'?"),
-    ("play nim --level divine", "triskele play: no such name 'divine' (known: easy, normal, hard)"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("plya", "triskele: no such name 'plya' (did you mean 'play'? known: info, "),
+        ("", "triskele: the following arguments are required: command"),
+        (
+            "warmup sponeg",
+            "triskele warmup: packages must be among core, sponge, quantum, reinforce, got 'sponeg' (did ",
+        ),
+        ("warmup core --jobs 0", "triskele warmup: jobs must be an integer >= 1, got 0"),
+        (
+            "demo quantm",
+            "triskele demo: packages must be among core, sponge, quantum, reinforce, got 'quantm' (did you",
+        ),
+        ("cache shrink", "triskele cache: no such name 'shrink' (known: path, size, clear)"),
+        ("examples run vqe_lhi", "triskele examples: there is no example 'vqe_lhi' (did you mean 'vqe_lih'?)"),
+        ("examples copy", "triskele examples: copy needs the name of an example"),
+        ("bench chess", "triskele bench: no such name 'chess' (known: core,"),
+        ("md run none.toml", "triskele md: [Errno 2] No such file or directory: 'none.toml'"),
+        ("md", "triskele md: the following arguments are required: run|template"),
+        ("play chess", "triskele play: there is no game 'chess' (known: breakthrough, connect_four, "),
+        ("play conect-four", "triskele play: there is no game 'conect-four' (did you mean 'connect_four'?"),
+        ("play nim --level divine", "triskele play: no such name 'divine' (known: easy, normal, hard)"),
+    ],
+)
 def test_errors_of_a_user_are_one_line(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     try:
@@ -73,9 +85,12 @@ def test_cache(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path / "cache"))
     disk_cache.put(disk_cache.make_key("a"), bytes(1_000_000))
     assert cache.size()[0] == 1
-    for action, expected in [("path", f"{tmp_path / 'cache'}\n"), ("size", "1 files, 1.0 MB\n"),
-                             ("clear", f"deleted 1 files, 1.0 MB, from {tmp_path / 'cache'}\n"),
-                             ("size", "0 files, 0.0 MB\n")]:
+    for action, expected in [
+        ("path", f"{tmp_path / 'cache'}\n"),
+        ("size", "1 files, 1.0 MB\n"),
+        ("clear", f"deleted 1 files, 1.0 MB, from {tmp_path / 'cache'}\n"),
+        ("size", "0 files, 0.0 MB\n"),
+    ]:
         assert main(["cache", action]) == 0
         assert capsys.readouterr().out == expected
 
@@ -120,8 +135,9 @@ def test_md(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.splitlines()[-1] == "finished at step 10, 0.02 ps"
     Path("md.toml").write_text(text.replace("seed = 1", "sede = 1"))
     assert main(["md", "run", "md.toml"]) == 2
-    assert capsys.readouterr().err == ("triskele md: md.toml: [simulation] has no key 'sede' (did you mean 'seed'? "
-                                       "known: seed, precision)\n")
+    assert capsys.readouterr().err == (
+        "triskele md: md.toml: [simulation] has no key 'sede' (did you mean 'seed'? known: seed, precision)\n"
+    )
 
 
 # -- games -------------------------------------------------------------------------------------------------------------
@@ -136,9 +152,15 @@ def first_legal(question):
     return question.partition("(")[2].partition(",")[0].partition(")")[0]
 
 
-@pytest.mark.parametrize("game, side", [
-    ("tic-tac-toe", "first"), ("TicTacToe", "second"), ("nim", "first"), ("pig", "second"),
-])
+@pytest.mark.parametrize(
+    "game, side",
+    [
+        ("tic-tac-toe", "first"),
+        ("TicTacToe", "second"),
+        ("nim", "first"),
+        ("pig", "second"),
+    ],
+)
 def test_a_game_is_played_to_its_end(game, side, capsys, monkeypatch):
     typed(monkeypatch, lambda question: "hold" if game == "pig" and "hold" in question else first_legal(question))
     assert main(["play", game, "--level", "easy", "--side", side]) == 0

@@ -46,8 +46,10 @@ def pixel_sizes(pictures):
 
     kind = "data:image/png;base64,"
     assert all(picture.startswith(kind) for picture in pictures)
-    return [imread(io.BytesIO(base64.b64decode(picture.removeprefix(kind), validate=True))).shape[:2]
-            for picture in pictures]
+    return [
+        imread(io.BytesIO(base64.b64decode(picture.removeprefix(kind), validate=True))).shape[:2]
+        for picture in pictures
+    ]
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_numbers_are_found_in_what_the_examples_print():
         "solvated_peptide": "temperature 299.5 K, density 0.985 g/cm^3 (TIP3P: 0.98)",
         "vqe_lih": "0.0092 millihartree above FCI after 12 energies with gradients in 1.9 s: within",
         "alphazero_connect_four": "player                      wins  draws losses   score             return\n"
-                                  "AlphaZero, 200 simulations     64      1     35    64.5 % ± 4.8      0.290",
+        "AlphaZero, 200 simulations     64      1     35    64.5 % ± 4.8      0.290",
     }
     for part in PARTS:
         result = Result(part, 1.0, printed[part.script], None)

@@ -19,29 +19,39 @@ def installed(tmp_path_factory):
     """A function that runs a program of an environment with the wheel, in an empty folder; it returns the output."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder, ROOT], check=True,
-                   timeout=300)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder, ROOT], check=True, timeout=300
+    )
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=False)
     python = folder / "venv" / "bin" / "python"
     subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", wheel], check=True, timeout=300)
-    site, = (folder / "venv").glob("lib/python*/site-packages")
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])  # NumPy and others, from here
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     (folder / "empty").mkdir()
 
     def run(program, *arguments):
-        return subprocess.run([folder / "venv" / "bin" / program, *arguments], env=environment, cwd=folder / "empty",
-                              check=True, capture_output=True, text=True, timeout=120).stdout
+        return subprocess.run(
+            [folder / "venv" / "bin" / program, *arguments],
+            env=environment,
+            cwd=folder / "empty",
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        ).stdout
 
     return run
 
 
 @pytest.mark.slow
 def test_all_packages_come_from_the_wheel(installed):
-    code = ("import triskele; from triskele import core, sponge, quantum, reinforce, command\n"
-            "print(triskele.__version__, *sorted({m.__file__.split('site-packages')[0] for m in "
-            "(triskele, core, sponge, quantum, reinforce, command)}))")
+    code = (
+        "import triskele; from triskele import core, sponge, quantum, reinforce, command\n"
+        "print(triskele.__version__, *sorted({m.__file__.split('site-packages')[0] for m in "
+        "(triskele, core, sponge, quantum, reinforce, command)}))"
+    )
     version, folder = installed("python", "-c", code).split()
     assert version == triskele.__version__
     assert not Path(folder).is_relative_to(ROOT) and "venv" in folder

@@ -31,11 +31,22 @@ pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 def device_tests(*arguments):
     """PennyLane's device tests in a process of their own: they have their own settings of pytest."""
     paths = os.pathsep.join([str(ROOT / ".src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p",
-               "tests.conformance.pennylane_plugin",
-               "--device=triskele.qubit", "--skip-ops", *arguments]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, cwd=ROOT.parent, capture_output=True,
-                          text=True, timeout=1800)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.conformance.pennylane_plugin",
+        "--device=triskele.qubit",
+        "--skip-ops",
+        *arguments,
+    ]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": paths}, cwd=ROOT.parent, capture_output=True, text=True, timeout=1800
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     return done.stdout
 
@@ -76,14 +87,19 @@ def layers(t, n):
     qml.U3(t[0, 1], t[1, 1], t[2, 2], wires=0)
 
 
-OBSERVABLES = [lambda: qml.expval(qml.Z(0) @ qml.X(2) + 0.3 * qml.Y(3)), lambda: qml.expval(qml.X(1)),
-               lambda: qml.expval(qml.I(0) * 0.7)]
+OBSERVABLES = [
+    lambda: qml.expval(qml.Z(0) @ qml.X(2) + 0.3 * qml.Y(3)),
+    lambda: qml.expval(qml.X(1)),
+    lambda: qml.expval(qml.I(0) * 0.7),
+]
 THETA = pnp.array(np.random.default_rng(0).normal(size=(4, 3)), requires_grad=True)
 
 
 def both(make):
-    return [qml.QNode(make, device(wires=4))
-            for device in (TriskeleQubit, lambda wires: qml.device("default.qubit", wires=wires))]
+    return [
+        qml.QNode(make, device(wires=4))
+        for device in (TriskeleQubit, lambda wires: qml.device("default.qubit", wires=wires))
+    ]
 
 
 @pytest.mark.parametrize("number, method", [(1, "best"), (3, "adjoint")])
@@ -119,12 +135,19 @@ def test_derivatives_by_name():
     assert not device.supports_derivatives(config, qml.tape.QuantumScript([qml.RX(0.3, 0)], [qml.probs(wires=0)]))
 
 
-@pytest.mark.parametrize("measurement", [
-    lambda: qml.state(), lambda: qml.probs(wires=[3,
-                                                  1]), lambda: qml.var(qml.Z(0) @ qml.X(3)), lambda: qml.expval(qml.Hermitian(np.diag([1.0, 2, 3, 4]), wires=[2, 0])),  # noqa: E501
-    lambda: qml.density_matrix(wires=[1,
-                                      2]), lambda: qml.vn_entropy(wires=[0]), lambda: qml.purity(wires=[0, 3]), lambda: qml.expval(qml.Projector([1, 0], wires=[1, 3])),  # noqa: E501
-])
+@pytest.mark.parametrize(
+    "measurement",
+    [
+        lambda: qml.state(),
+        lambda: qml.probs(wires=[3, 1]),
+        lambda: qml.var(qml.Z(0) @ qml.X(3)),
+        lambda: qml.expval(qml.Hermitian(np.diag([1.0, 2, 3, 4]), wires=[2, 0])),
+        lambda: qml.density_matrix(wires=[1, 2]),
+        lambda: qml.vn_entropy(wires=[0]),
+        lambda: qml.purity(wires=[0, 3]),
+        lambda: qml.expval(qml.Projector([1, 0], wires=[1, 3])),
+    ],
+)
 def test_other_measurements(measurement):
     def make(t):
         layers(t, 4)
@@ -141,8 +164,9 @@ def test_shots():
 
     node = qml.set_shots(qml.QNode(make, TriskeleQubit(wires=4, seed=3)), shots=40_000)
     counts, x, samples = node(THETA)
-    exact = both(lambda t: (layers(t, 4), [qml.probs(wires=[0, 1]), qml.expval(qml.X(1)),
-                                           qml.expval(qml.Z(2))])[1])[1](THETA)
+    exact = both(lambda t: (layers(t, 4), [qml.probs(wires=[0, 1]), qml.expval(qml.X(1)), qml.expval(qml.Z(2))])[1])[1](
+        THETA
+    )
     sampled = np.array([counts.get(k, 0) for k in ("00", "01", "10", "11")]) / 40_000
     np.testing.assert_allclose(sampled, exact[0], atol=5 * 0.5 / 200)  # five standard errors
     np.testing.assert_allclose([x, 1 - 2 * samples.mean()], exact[1:], atol=5 / 200)
@@ -173,12 +197,19 @@ def test_batches_and_wires_of_any_name():
 
 
 def test_second_derivatives_by_shifts():
-    node = qml.QNode(lambda t: (qml.RX(t[0], wires=0), qml.RY(t[1], wires=0), qml.expval(qml.Z(0)))[2],
-                     TriskeleQubit(wires=1), diff_method="parameter-shift", max_diff=2)
+    node = qml.QNode(
+        lambda t: (qml.RX(t[0], wires=0), qml.RY(t[1], wires=0), qml.expval(qml.Z(0)))[2],
+        TriskeleQubit(wires=1),
+        diff_method="parameter-shift",
+        max_diff=2,
+    )
     a, b = 0.3, 0.8
     hessian = qml.jacobian(qml.grad(node))(pnp.array([a, b], requires_grad=True))
-    np.testing.assert_allclose(hessian, [[-np.cos(a) * np.cos(b), np.sin(a) * np.sin(b)],
-                                         [np.sin(a) * np.sin(b), -np.cos(a) * np.cos(b)]], atol=1e-12)
+    np.testing.assert_allclose(
+        hessian,
+        [[-np.cos(a) * np.cos(b), np.sin(a) * np.sin(b)], [np.sin(a) * np.sin(b), -np.cos(a) * np.cos(b)]],
+        atol=1e-12,
+    )
 
 
 def test_structure_is_compiled_once():

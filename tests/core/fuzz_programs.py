@@ -133,8 +133,9 @@ def gradient_difference(program, f, inputs):
     from triskele.core.errors import TracerError
 
     rng = np.random.default_rng(program.seed)
-    weights = [rng.normal(size=np.shape(w)) if np.asarray(w).dtype.kind in "f" else None
-               for w in numpy_results(f, inputs)]
+    weights = [
+        rng.normal(size=np.shape(w)) if np.asarray(w).dtype.kind in "f" else None for w in numpy_results(f, inputs)
+    ]
     if all(w is None for w in weights):
         return None
 
@@ -169,9 +170,13 @@ def gradient_difference(program, f, inputs):
 
 
 REFUSALS: list | None = None
-NAMED = ("complex numbers have no order", "a complex value cannot be assigned into",
-         "is not supported for traced values", "expected at least one element",
-         "is being differentiated (np.floor(x) or core.stop_gradient(x)")  # refused by name
+NAMED = (
+    "complex numbers have no order",
+    "a complex value cannot be assigned into",
+    "is not supported for traced values",
+    "expected at least one element",
+    "is being differentiated (np.floor(x) or core.stop_gradient(x)",
+)  # refused by name
 
 
 def shrink(program, failure):
@@ -180,8 +185,9 @@ def shrink(program, failure):
     forms = (form,)
     while True:
         for k in reversed(range(len(program.statements))):
-            fewer = Program(program.seed, [*program.statements[:k], *program.statements[k + 1 :]], program.inputs,
-                            program.smooth)
+            fewer = Program(
+                program.seed, [*program.statements[:k], *program.statements[k + 1 :]], program.inputs, program.smooth
+            )
             again = check(fewer, forms)
             if again is not None:
                 program, failure = fewer, again
@@ -210,8 +216,12 @@ def worker(start, count, progress, seconds=1e9):
         if failure is not None:
             small, failure = shrink(program, failure)
             inputs = {n: f"{x.dtype} {x.tolist()}" for n, x in small.inputs}
-            print(json.dumps({"seed": seed, "form": failure[0], "what": failure[1][:600], "text": small.text(),
-                              "inputs": inputs}), flush=True)
+            print(
+                json.dumps(
+                    {"seed": seed, "form": failure[0], "what": failure[1][:600], "text": small.text(), "inputs": inputs}
+                ),
+                flush=True,
+            )
         if time.time() > end:
             break
     refused: dict[str, int] = {}
@@ -230,8 +240,15 @@ def run(count, seed, chunk=200, show=True, limit=600.0):
             environment = {**os.environ, "TRISKELE_CACHE_DIR": folder}
             command = [sys.executable, "-m", "tests.core.fuzz_programs", "--worker", str(at), str(n), str(progress)]
             try:
-                result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit,
-                                        cwd=Path(__file__).parents[2], check=False)
+                result = subprocess.run(
+                    command,
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                    timeout=limit,
+                    cwd=Path(__file__).parents[2],
+                    check=False,
+                )
                 output, code, errors = result.stdout, result.returncode, result.stderr
             except subprocess.TimeoutExpired as late:
                 output, code, errors = (late.stdout or b"").decode(), "time out", ""
@@ -243,12 +260,22 @@ def run(count, seed, chunk=200, show=True, limit=600.0):
                 else:
                     findings.append(record)
                     if show:
-                        print(f"{record['form']} (seed {record['seed']}): "
-                              f"{record['what']}\n{record['text']}{record['inputs']}\n", flush=True)
+                        print(
+                            f"{record['form']} (seed {record['seed']}): "
+                            f"{record['what']}\n{record['text']}{record['inputs']}\n",
+                            flush=True,
+                        )
             last = at + n - 1 if code == 0 else int(progress.read_text())
             if code != 0:
-                findings.append({"seed": last, "form": "abort", "what": f"{code}: {errors[-1500:]}",
-                                 "text": make(last).text(), "inputs": {}})
+                findings.append(
+                    {
+                        "seed": last,
+                        "form": "abort",
+                        "what": f"{code}: {errors[-1500:]}",
+                        "text": make(last).text(),
+                        "inputs": {},
+                    }
+                )
                 if show:
                     print(f"ABORT {code} (seed {last})\n{make(last).text()}{errors[-1500:]}", flush=True)
             done += last + 1 - at
@@ -271,8 +298,10 @@ def main():
     done, findings, refused = run(options.count, options.seed)
     for text, n in sorted(refused.items(), key=lambda kv: -kv[1]):
         print(f"{n:6d} refused  {text}")
-    print(f"{done} programs, {len(findings)} differences, {sum(f['form'] == 'abort' for f in findings)} aborts, "
-          f"{time.time() - start:.0f} s")
+    print(
+        f"{done} programs, {len(findings)} differences, {sum(f['form'] == 'abort' for f in findings)} aborts, "
+        f"{time.time() - start:.0f} s"
+    )
     return 1 if findings else 0
 
 

@@ -12,39 +12,81 @@ import warnings
 import numpy as np
 
 LARGEST = 1e4  # programs whose values grow beyond are cut short: their last digits mean nothing
-DTYPES = ["float64"] * 5 + ["float32"] * 2 + ["int64"] * 2 + [
-    "bool", "int8", "uint8", "int32", "float16", "complex128", "complex64"
-]
+DTYPES = (
+    ["float64"] * 5
+    + ["float32"] * 2
+    + ["int64"] * 2
+    + ["bool", "int8", "uint8", "int32", "float16", "complex128", "complex64"]
+)
 SHAPES = [(), (1,), (2,), (3,), (4,), (2, 3), (3, 2), (1, 3), (3, 1), (2, 2), (3, 3), (2, 1, 3), (2, 3, 2), (0,),
-          (0, 3)]
+          (0, 3)]  # fmt: skip
 EXACT_UNARY = [
     "np.negative({})", "np.abs({})", "{} * 1", "+{}", "np.square({})", "np.conjugate({})", "{}.conj()", "np.real({})",
     "{}.imag", "np.positive({})", "np.floor({})", "np.ceil({})", "np.rint({})", "np.sign({})", "np.isnan({})",
     "np.isfinite({})", "np.logical_not({})", "~{}", "{} > 0", "{} == 1", "{} ** 2", "{} ** 3", "np.sqrt({})",
     "np.log({})", "np.signbit({})", "np.round({})", "np.trunc({})", "np.nan_to_num({})",
-]
+]  # fmt: skip
 SMOOTH_UNARY = [
-    "np.sin({})", "np.cos({})", "np.tanh({})", "np.exp(-np.square({}))", "np.arctan({})", "1 / (2 + np.square({}))",
-    "np.log1p(np.square({}))", "np.sqrt(1 + {} * {})", "np.sinh({} / 4)", "np.expm1({} / 4)", "np.square({})",
-    "{} ** 3", "-{}", "np.arcsinh({})",
+    "np.sin({})",
+    "np.cos({})",
+    "np.tanh({})",
+    "np.exp(-np.square({}))",
+    "np.arctan({})",
+    "1 / (2 + np.square({}))",
+    "np.log1p(np.square({}))",
+    "np.sqrt(1 + {} * {})",
+    "np.sinh({} / 4)",
+    "np.expm1({} / 4)",
+    "np.square({})",
+    "{} ** 3",
+    "-{}",
+    "np.arcsinh({})",
 ]
 EXACT_BINARY = [
     "{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "{} < {}", "{} >= {}", "{} != {}",
     "np.where({} > 0, {}, 1)", "np.add({}, {})", "np.logical_and({}, {})", "np.logical_xor({}, {})", "{} // {}",
     "{} % {}", "np.copysign({}, {})", "{} & {}", "{} | {}", "{} ^ {}", "np.fmax({}, {})", "np.equal({}, {})",
     "np.multiply({}, {})", "np.floor_divide({}, {})", "np.fmod({}, {})", "{} ** ({} > 0)", "np.heaviside({}, {})",
+]  # fmt: skip
+SMOOTH_BINARY = [
+    "{} + {}",
+    "{} - {}",
+    "{} * {}",
+    "{} / (3 + np.square({}))",
+    "np.hypot(1 + np.square({}), {})",
+    "np.arctan2({}, 2 + np.square({}))",
+    "np.logaddexp({}, {})",
+    "np.sin({}) * {}",
+    "(2 + np.square({})) ** (0.5 * {})",
 ]
-SMOOTH_BINARY = ["{} + {}", "{} - {}", "{} * {}", "{} / (3 + np.square({}))", "np.hypot(1 + np.square({}), {})",
-                 "np.arctan2({}, 2 + np.square({}))",
-                 "np.logaddexp({}, {})", "np.sin({}) * {}", "(2 + np.square({})) ** (0.5 * {})"]
-REDUCTIONS = ["np.sum({}, axis={a})", "np.sum({})", "{}.sum(axis={a}, keepdims=True)", "np.mean({}, axis={a})",
-              "{}.mean()", "np.cumsum({}, axis={a})", "np.prod({}, axis={a})",
-              "np.var({}, axis={a})", "np.std({})", "np.dot({}, {}.T)", "np.linalg.norm({})"]
+REDUCTIONS = [
+    "np.sum({}, axis={a})",
+    "np.sum({})",
+    "{}.sum(axis={a}, keepdims=True)",
+    "np.mean({}, axis={a})",
+    "{}.mean()",
+    "np.cumsum({}, axis={a})",
+    "np.prod({}, axis={a})",
+    "np.var({}, axis={a})",
+    "np.std({})",
+    "np.dot({}, {}.T)",
+    "np.linalg.norm({})",
+]
 EXACT_REDUCTIONS = [
-    "np.max({}, axis={a})", "{}.min()", "np.any({})", "np.all({}, axis={a})", "np.argmax({}, axis={a})",
-    "np.argmin({})", "np.sort({}, axis={a})", "np.argsort({}, axis={a}, kind='stable')",
-    "np.count_nonzero({}, axis={a})", "np.median({})", "np.ptp({}, axis={a})", "np.cumprod({}, axis={a})",
-    "np.maximum.accumulate({}, axis={a})", "np.unique({}).size * 0 + 1",
+    "np.max({}, axis={a})",
+    "{}.min()",
+    "np.any({})",
+    "np.all({}, axis={a})",
+    "np.argmax({}, axis={a})",
+    "np.argmin({})",
+    "np.sort({}, axis={a})",
+    "np.argsort({}, axis={a}, kind='stable')",
+    "np.count_nonzero({}, axis={a})",
+    "np.median({})",
+    "np.ptp({}, axis={a})",
+    "np.cumprod({}, axis={a})",
+    "np.maximum.accumulate({}, axis={a})",
+    "np.unique({}).size * 0 + 1",
 ]
 VIEWS = [
     "{}.T", "np.transpose({})", "np.swapaxes({}, 0, {a})", "np.moveaxis({}, 0, {a})", "{}.reshape(-1)",
@@ -54,7 +96,7 @@ VIEWS = [
     "np.unstack({}, axis={a})[0]", "np.diagonal({})", "{}.real", "{}.imag", "np.broadcast_to({}, (2, *{}.shape))",
     "list({})[0]", "np.asarray({})", "{}[...]", "{}.swapaxes(0, {a})", "np.rollaxis({}, {a})", "{}.squeeze()",
     "{}.astype({}.dtype, copy=False)", "{}.transpose()", "{}.conj()",
-]
+]  # fmt: skip
 COPIES = [
     "{}.copy()", "np.copy({})", "{}.flatten()", "np.array({})", "np.concatenate([{}, {}], axis={a})",
     "np.stack([{}, {}])", "np.tile({}, 2)", "np.repeat({}, 2, axis={a})", "np.roll({}, 1)", "np.roll({}, -1, axis={a})",
@@ -65,7 +107,7 @@ COPIES = [
     "np.einsum('i,j->ij', {}, {})", "np.vstack([{}, {}])", "np.stack([{}, {}], axis=-1)", "np.array([{}, {}])",
     "np.full(2, {})", "np.kron({}, {})", "np.trace({})", "np.ptp({})",
     "np.interp({}, [-2.0, 0.0, 2.0], [1.0, 0.0, 3.0])", "np.zeros({}.shape)", "np.ones((2, 3), '{d}')",
-]
+]  # fmt: skip
 WRITES = [
     "{v}[{i}] = {w}", "{v}[{i}] += {w}", "{v}[{i}] *= 2", "{v} += {w}", "{v} *= 2", "{v} -= {w}", "{v}.T[{i}] = {w}",
     "{v}.reshape(-1)[{i}] = {w}", "{v}.ravel()[{i}] += 1", "np.swapaxes({v}, 0, -1)[{i}] -= {w}",
@@ -77,15 +119,18 @@ WRITES = [
     "np.atleast_2d({v})[0] += 1", "np.asarray({v})[{i}] = {w}", "{v}[...] = {w}", "{v}[()] = {w}", "{v}[()] += 1",
     "{v} = {v}[{i}]; {v} += 1", "np.maximum({v}, {w}, out={v})", "{v}[{i}] = {v}[{j}]", "{v}.reshape(-1)[::2] *= 3",
     "np.diagonal({v})[...] = 1",
-]
+]  # fmt: skip
 BLOCKS = [
-    "for k in range({v}.shape[0]):\n        {v}[k] = {v}[k] * 2 + k", "for row in {v}:\n        row += 1",
+    "for k in range({v}.shape[0]):\n        {v}[k] = {v}[k] * 2 + k",
+    "for row in {v}:\n        row += 1",
     "if {v}.shape[0] > 2:\n        {v} = {v}[1:]\n    else:\n        {v} = {v} * 2",
-    "if {v}.ndim == 2:\n        {v} = {v}.T\n        {v}[0] += 1", "while {v}.ndim:\n        {v} = {v}[0]",
-    "for k, row in enumerate({v}.T):\n        row[...] = row * (k + 1)", "{v} = sum([row for row in {v}])",
+    "if {v}.ndim == 2:\n        {v} = {v}.T\n        {v}[0] += 1",
+    "while {v}.ndim:\n        {v} = {v}[0]",
+    "for k, row in enumerate({v}.T):\n        row[...] = row * (k + 1)",
+    "{v} = sum([row for row in {v}])",
 ]
 INDICES = ["0", "-1", "1", "1:", ":1", "::-1", "::2", "...", "..., 0", ":, 0", ":, 1:", "0, ...", "None", "0, 0",
-           "1:, ::-1", ":, None", "-1, 1:", "..., ::2", "0:0", "[1, 0]", "..., None, :"]
+           "1:, ::-1", ":, None", "-1, 1:", "..., ::2", "0:0", "[1, 0]", "..., None, :"]  # fmt: skip
 WRITTEN = ["1", "-2.5", "True", "0", "2"]
 
 
@@ -127,9 +172,12 @@ class Grown:
             out = out.replace("{}", operand(), 1)
         x = self.env.get(operand.last) if operand.last else None
         rank = getattr(x, "ndim", 1)
-        return out.replace("{a}", str(r.randint(-1, max(0, rank - 1)))).replace("{i}", r.choice(INDICES)).replace(
-            "{s}", r.choice(["(-1, 1)", "(3, -1)", "(2, -1)", "(1, -1)", "(-1,)", "(-1, 2)"])
-        ).replace("{d}", r.choice(DTYPES))
+        return (
+            out.replace("{a}", str(r.randint(-1, max(0, rank - 1))))
+            .replace("{i}", r.choice(INDICES))
+            .replace("{s}", r.choice(["(-1, 1)", "(3, -1)", "(2, -1)", "(1, -1)", "(-1,)", "(-1, 2)"]))
+            .replace("{d}", r.choice(DTYPES))
+        )
 
     def grow(self):
         r, kind = self.r, self.r.random()
@@ -164,16 +212,23 @@ class Grown:
         if "none" in text or ("np.sqrt" in text and not self.smooth) or "np.log(" in text:
             keeps = False
         if self.attempt(f"{name} = {text}"):
-            self.exact[name] = keeps and all(
-                self.exact[n] for n in self.names() if n != name and n in text
-            ) and is_exact(self.env[name])
+            self.exact[name] = (
+                keeps
+                and all(self.exact[n] for n in self.names() if n != name and n in text)
+                and is_exact(self.env[name])
+            )
         return None
 
     def write(self):
         r = self.r
         # some functions return arrays without dimensions where others return scalars: both count as equal
-        targets = [n for n in self.names() if n[0] == "v" and isinstance(self.env[n], np.ndarray)
-                   and (self.env[n].ndim or self.env[n].base is not None)]
+        targets = [
+            n
+            for n in self.names()
+            if n[0] == "v"
+            and isinstance(self.env[n], np.ndarray)
+            and (self.env[n].ndim or self.env[n].base is not None)
+        ]
         if not targets:
             source = self.pick()
             name = f"v{len(self.statements)}"
@@ -185,15 +240,20 @@ class Grown:
         v = r.choice(targets)
         template = r.choice(BLOCKS) if r.random() < 0.12 else r.choice(WRITES)
         w = r.choice(WRITTEN) if r.random() < 0.4 else self.pick()
-        rounded = ("> 0" in template or "sort" in template
-                   or "maximum" in template) and not (self.exact[v] and self.exact.get(w, True))
+        rounded = ("> 0" in template or "sort" in template or "maximum" in template) and not (
+            self.exact[v] and self.exact.get(w, True)
+        )
         if not self.env[v].flags.writeable and ".at(" in template:  # which does not ask
             return
         if rounded or (self.smooth and ("sort" in template or "> 0" in template or "maximum" in template)):
             return
-        text = template.replace("{v}", v).replace("{w}", w).replace(
-            "{i}", r.choice(INDICES)
-        ).replace("{j}", r.choice(INDICES)).replace("{k}", str(r.randint(0, 2)))
+        text = (
+            template.replace("{v}", v)
+            .replace("{w}", w)
+            .replace("{i}", r.choice(INDICES))
+            .replace("{j}", r.choice(INDICES))
+            .replace("{k}", str(r.randint(0, 2)))
+        )
         if self.attempt(text):
             exact = all(self.exact[n] for n in self.names() if n in text)
             for n in self.names():  # what is written reaches all that share memory
@@ -288,8 +348,12 @@ class Program:
 
     def text(self):
         lines = [s for s in self.statements]
-        written = {line.split(" = ")[0] for s in lines for line in s.split("\n") if " = " in line
-                   and line.split(" = ")[0].isidentifier()}
+        written = {
+            line.split(" = ")[0]
+            for s in lines
+            for line in s.split("\n")
+            if " = " in line and line.split(" = ")[0].isidentifier()
+        }
         made = [f"v{k}" for k in range(40) if f"v{k}" in written]
         body = "".join(f"    {s}\n" for s in lines)
         return f"def program({', '.join(n for n, _ in self.inputs)}):\n{body}    return [{', '.join(made)}]\n"

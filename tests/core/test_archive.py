@@ -23,19 +23,28 @@ def test_description_and_arrays_come_back(tmp_path):
         assert back[name].dtype == array.dtype and back[name].flags.writeable
 
 
-@pytest.mark.parametrize(("kind", "versions", "message"), [
-    ("policy", (2,), "^policy '.*a': must be a policy, got a run$"),
-    ("run", (3, 4), "^run '.*a': version must be 3 or 4, got 2 "),
-])
+@pytest.mark.parametrize(
+    ("kind", "versions", "message"),
+    [
+        ("policy", (2,), "^policy '.*a': must be a policy, got a run$"),
+        ("run", (3, 4), "^run '.*a': version must be 3 or 4, got 2 "),
+    ],
+)
 def test_another_kind_or_version(tmp_path, kind, versions, message):
     archive.write(tmp_path / "a", "run", 2, None, {})
     with pytest.raises(Refused, match=message):
         archive.read(tmp_path / "a", kind, versions, Refused)
 
 
-@pytest.mark.parametrize("content", [{"x": np.ones(2)}, [1.0], {"text": np.zeros(3, np.uint8), "arrays": {}},
-                                     {"text": np.frombuffer(b'{"kind":"run","version":1,"value":1}', np.uint8),
-                                      "arrays": {"x": 1.0}}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"x": np.ones(2)},
+        [1.0],
+        {"text": np.zeros(3, np.uint8), "arrays": {}},
+        {"text": np.frombuffer(b'{"kind":"run","version":1,"value":1}', np.uint8), "arrays": {"x": 1.0}},
+    ],
+)
 def test_other_files_of_the_core(tmp_path, content):
     core.save(tmp_path / "a", content)
     with pytest.raises(Refused, match="run '.*a': must be a run file, got another or a damaged one"):

@@ -18,12 +18,16 @@ def test_no_data_are_an_empty_gzip_file():
     assert gunzip(b"", "here") == b""
 
 
-@pytest.mark.parametrize("data", [
-    pytest.param(b"\x1f\x8b", id="two bytes"), pytest.param(b"text", id="text"),
-    pytest.param(gzip.compress(b"text")[:-5],
-                 id="truncated"), pytest.param(gzip.compress(b"text") + b"more", id="trailing"),
-    pytest.param(gzip.compress(b"text" * 99)[:-20] + bytes(20), id="overwritten"),
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\x1f\x8b", id="two bytes"),
+        pytest.param(b"text", id="text"),
+        pytest.param(gzip.compress(b"text")[:-5], id="truncated"),
+        pytest.param(gzip.compress(b"text") + b"more", id="trailing"),
+        pytest.param(gzip.compress(b"text" * 99)[:-20] + bytes(20), id="overwritten"),
+    ],
+)
 def test_gzipped_data_that_are_damaged_are_refused(data):
     with pytest.raises(FileFormatError, match="here: must be a whole gzip file"):
         gunzip(data, "here")

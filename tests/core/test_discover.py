@@ -13,7 +13,8 @@ def package(tmp_path, monkeypatch):
     folder = tmp_path / "found_by_folder"
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from triskele.core.extend import discover\n__getattr__, __dir__ = discover.attach(__name__)\n")
+        "from triskele.core.extend import discover\n__getattr__, __dir__ = discover.attach(__name__)\n"
+    )
     (folder / "one.py").write_text("__all__ = ['Chess']\nclass Chess: pass\nhidden = 1\n")
     (folder / "two.py").write_text("__all__ = ['Go']\nGo = 2\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -20,8 +20,17 @@ def lines(source, work, target, opposite, table, twiddles):
     s_im, t_im = simd.address(source, fft.LANES), simd.address(target, fft.LANES)
     if opposite[0]:
         s, s_im, t, t_im = s_im, s, t_im, t
-    fft.transform(s, s_im, opposite[1], simd.address(work, 0), t, t_im, opposite[1], simd.address(table, 0),
-                  simd.address(twiddles, 0))
+    fft.transform(
+        s,
+        s_im,
+        opposite[1],
+        simd.address(work, 0),
+        t,
+        t_im,
+        opposite[1],
+        simd.address(table, 0),
+        simd.address(twiddles, 0),
+    )
 
 
 @kernel
@@ -30,9 +39,16 @@ def forward(chunk, values, rows, scratch, spectrum, sizes, y_table, y_twiddles, 
     for y in range(values.shape[1]):
         for z in range(values.shape[2]):
             rows[z * sizes[6] + y] = values[chunk, y, z]
-    fft.plane_forward(simd.address(rows, 0), simd.address(scratch, 0), simd.address(spectrum, chunk * sizes[5]),
-                      simd.address(sizes, 0), simd.address(y_table, 0), simd.address(y_twiddles, 0),
-                      simd.address(z_table, 0), simd.address(z_twiddles, 0))
+    fft.plane_forward(
+        simd.address(rows, 0),
+        simd.address(scratch, 0),
+        simd.address(spectrum, chunk * sizes[5]),
+        simd.address(sizes, 0),
+        simd.address(y_table, 0),
+        simd.address(y_twiddles, 0),
+        simd.address(z_table, 0),
+        simd.address(z_twiddles, 0),
+    )
 
 
 @kernel
@@ -41,18 +57,33 @@ def along_x(chunk, spectrum, work, sizes, opposite, table, twiddles):
     to_re, to_im = simd.address(work, 0), simd.address(work, fft.LANES)
     if opposite[0]:
         re, im, to_re, to_im = im, re, to_im, to_re
-    fft.transform(re, im, sizes[5], simd.address(work, sizes[0] * sizes[7]), to_re, to_im, sizes[7],
-                  simd.address(table, 0),
-                  simd.address(twiddles, 0))
+    fft.transform(
+        re,
+        im,
+        sizes[5],
+        simd.address(work, sizes[0] * sizes[7]),
+        to_re,
+        to_im,
+        sizes[7],
+        simd.address(table, 0),
+        simd.address(twiddles, 0),
+    )
     for x in range(sizes[0]):
         simd.store(spectrum, x * sizes[5] + chunk * sizes[7], simd.load(work, x * sizes[7], 32))
 
 
 @kernel
 def backward(chunk, spectrum, rows, scratch, values, sizes, y_table, y_twiddles, z_table, z_twiddles):
-    fft.plane_backward(simd.address(spectrum, chunk * sizes[5]), simd.address(scratch, 0), simd.address(rows, 0),
-                       simd.address(sizes, 0), simd.address(y_table, 0), simd.address(y_twiddles, 0),
-                       simd.address(z_table, 0), simd.address(z_twiddles, 0))
+    fft.plane_backward(
+        simd.address(spectrum, chunk * sizes[5]),
+        simd.address(scratch, 0),
+        simd.address(rows, 0),
+        simd.address(sizes, 0),
+        simd.address(y_table, 0),
+        simd.address(y_twiddles, 0),
+        simd.address(z_table, 0),
+        simd.address(z_twiddles, 0),
+    )
     for y in range(values.shape[1]):
         for z in range(values.shape[2]):
             values[chunk, y, z] = rows[z * sizes[6] + y]
@@ -86,17 +117,18 @@ class Transform:
         for x in range(nx):
             forward(x, values, self.rows, self.scratch, self.spectrum, *self.plane_args)
         self._along_x(0)
-        planes = self.spectrum.reshape(nx, layout.plane)[
-            :, : layout.blocks * ny * 32
-        ].reshape(nx, layout.blocks, ny, 2, 16)
+        planes = self.spectrum.reshape(nx, layout.plane)[:, : layout.blocks * ny * 32].reshape(
+            nx, layout.blocks, ny, 2, 16
+        )
         found = planes[:, :, :, 0] + 1j * planes[:, :, :, 1]
         return found.transpose(0, 2, 1, 3).reshape(nx, ny, -1)[:, :, : nz // 2 + 1] / 2
 
     def _along_x(self, opposite):
         layout = self.layout
         for line in range(layout.blocks * layout.shape[1]):
-            along_x(line, self.spectrum, self.work, layout.sizes, np.array([opposite]), layout.passes[0],
-                    layout.twiddles[0])
+            along_x(
+                line, self.spectrum, self.work, layout.sizes, np.array([opposite]), layout.passes[0], layout.twiddles[0]
+            )
 
     def backward(self):
         values = np.zeros(self.layout.shape, self.layout.dtype)
@@ -120,8 +152,9 @@ def test_lines_of_every_length(n, dtype):
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.tuples(*[st.sampled_from([n for n in QUICK + PRIMES if n < 65])] * 3),
-       st.sampled_from(["float32", "float64"]))
+@given(
+    st.tuples(*[st.sampled_from([n for n in QUICK + PRIMES if n < 65])] * 3), st.sampled_from(["float32", "float64"])
+)
 def test_real_arrays_there_and_back(shape, dtype):
     values = np.random.default_rng(0).normal(size=shape).astype(dtype)
     transform = Transform(shape, dtype)
@@ -138,8 +171,18 @@ def test_a_wave_is_one_peak():
 
 
 def test_lengths():
-    assert [fft.next_length(n) for n in (1, 7, 11, 13, 29, 56, 57, 61, 121,
-                                         211)] == [1, 7, 12, 14, 30, 56, 60, 63, 125, 216]
+    assert [fft.next_length(n) for n in (1, 7, 11, 13, 29, 56, 57, 61, 121, 211)] == [
+        1,
+        7,
+        12,
+        14,
+        30,
+        56,
+        60,
+        63,
+        125,
+        216,
+    ]
 
 
 def test_work_begins_at_a_cache_line():

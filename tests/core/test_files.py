@@ -91,10 +91,16 @@ def test_a_link_at_the_path_is_replaced(tmp_path):
 
 def start_writer(path):
     """A process that stands in the middle of writing."""
-    program = ("import sys\nfrom triskele.core.disk.files import atomic\nwith atomic(sys.argv[1]) as file:\n"
-               " file.write(b'half' * 10000)\n file.flush()\n print('go', flush=True)\n sys.stdin.read()\n")
-    writer = subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
+    program = (
+        "import sys\nfrom triskele.core.disk.files import atomic\nwith atomic(sys.argv[1]) as file:\n"
+        " file.write(b'half' * 10000)\n file.flush()\n print('go', flush=True)\n sys.stdin.read()\n"
+    )
+    writer = subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+    )
     assert writer.stdout.readline().strip() == b"go"
     return writer
 

@@ -46,12 +46,15 @@ def test_big_endian_and_read_only_memory():
 
 
 @pytest.mark.parametrize("transform", [core.jit, core.grad, core.vmap])
-@pytest.mark.parametrize("array, message", [
-    (Foreign([1.0], device=2), "CPU's memory, got a"),
-    (Foreign([1.0], grad=True), "core.to_torch"),
-    (Foreign(["a"]), "float32 or float64"),
-    (pandas.Series(["a", None]), "float32 or float64"),
-])
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        (Foreign([1.0], device=2), "CPU's memory, got a"),
+        (Foreign([1.0], grad=True), "core.to_torch"),
+        (Foreign(["a"]), "float32 or float64"),
+        (pandas.Series(["a", None]), "float32 or float64"),
+    ],
+)
 def test_refusals_say_what_to_do(transform, array, message):
     with pytest.raises(TypeError, match=message):
         transform(np.sum)(array)

@@ -23,8 +23,19 @@ def test_programs_are_reproducible_and_of_many_kinds():
     texts = [fuzz.make(seed).text() for seed in range(300)]
     assert texts == [fuzz.make(seed).text() for seed in range(300)]
     whole = "".join(texts)
-    for part in (".T[", ".reshape(-1)[", "np.split(", "for row in", "+= ", ".fill(", "np.add.at(", ".real", "astype",
-                 "if v", "out="):
+    for part in (
+        ".T[",
+        ".reshape(-1)[",
+        "np.split(",
+        "for row in",
+        "+= ",
+        ".fill(",
+        "np.add.at(",
+        ".real",
+        "astype",
+        "if v",
+        "out=",
+    ):
         assert part in whole
 
 

@@ -14,8 +14,11 @@ from triskele.core.imports import optional
 
 def test_need():
     assert optional.need("math", "f", "plot") is math
-    with pytest.raises(ImportError, match=r'^f: needs no_such_package \(pip install "triskele\[plot\]", '
-                                          r'or in a checkout pip install -e "\.\[plot\]"\)$'):
+    with pytest.raises(
+        ImportError,
+        match=r'^f: needs no_such_package \(pip install "triskele\[plot\]", '
+        r'or in a checkout pip install -e "\.\[plot\]"\)$',
+    ):
         optional.need("no_such_package.part", "f", "plot")
 
 
@@ -55,7 +58,8 @@ def test_names_can_be_read_without_optional_packages():
     """)
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root / ".src"), "TRISKELE_QUIET": "1"}
-    done = subprocess.run([sys.executable, "-c", script, root / "docs" / "reference.py"], env=environment, text=True,
-                          capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, root / "docs" / "reference.py"], env=environment, text=True, capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 30

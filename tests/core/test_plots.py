@@ -58,8 +58,10 @@ def test_style_is_left_behind():
         assert matplotlib.rcParams["font.size"] == 11
         assert matplotlib.rcParams["figure.figsize"] == pytest.approx(list(plots.size("page")))
     assert dict(matplotlib.rcParams) == before
-    with pytest.raises(ValueError, match="must be those of Matplotlib, with underscores for dots, got 'fonts'"), \
-            plots.style(fonts=3):
+    with (
+        pytest.raises(ValueError, match="must be those of Matplotlib, with underscores for dots, got 'fonts'"),
+        plots.style(fonts=3),
+    ):
         pass
 
 

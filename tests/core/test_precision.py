@@ -82,8 +82,9 @@ def test_sums_accumulate_in_float32(dtype):
     np.testing.assert_array_equal(core.jit(lambda x: np.cumsum(x))(x[0, :300]).astype(float)[[0, 255]], [1, 256])
 
 
-@pytest.mark.parametrize("shape", [(1, 300, 7), (5, 17, 300), (33, 49, 17), (64, 128, 64), (100, 10, 1023),
-                                   (37, 1, 65)])
+@pytest.mark.parametrize(
+    "shape", [(1, 300, 7), (5, 17, 300), (33, 49, 17), (64, 128, 64), (100, 10, 1023), (37, 1, 65)]
+)
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_products_within_the_bound(dtype, shape):
     """k roundings of a float32 sum (see `kernels.gemm.bfloat16`), and that of the result."""
@@ -155,8 +156,17 @@ def test_operations_that_move_elements(dtype):
     x = np.arange(24).reshape(4, 6).astype(dtype)
 
     def f(x):
-        return (np.concatenate([x, -x]), x[::2, 1:].T, np.pad(x, 1), x[np.array([2, 0])], np.sort(-x, axis=1),
-                np.argmax(x, axis=1), np.max(x, axis=0), core.index_add(x, (1, 2), 3), np.stack([x, x]))
+        return (
+            np.concatenate([x, -x]),
+            x[::2, 1:].T,
+            np.pad(x, 1),
+            x[np.array([2, 0])],
+            np.sort(-x, axis=1),
+            np.argmax(x, axis=1),
+            np.max(x, axis=0),
+            core.index_add(x, (1, 2), 3),
+            np.stack([x, x]),
+        )
 
     for got, want in zip(core.jit(f)(x), f(x), strict=True):
         assert got.dtype == want.dtype
@@ -170,11 +180,19 @@ def test_loops_carry_bfloat16():
     np.testing.assert_array_equal(ys[:, 1], np.array([2, 1, 0.5, 0.25], BFLOAT16))
 
 
-@pytest.mark.parametrize("layer", [
-    nn.Linear.init(random.key(0), 6, 4), nn.Conv.init(random.key(0), 1, 6, 4, 3), nn.LayerNorm.init(6),
-    nn.RMSNorm.init(6), nn.BatchNorm.init(6), nn.GroupNorm.init(6, groups=2),
-    nn.MultiHeadAttention.init(random.key(1), 6, 2),
-], ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Linear.init(random.key(0), 6, 4),
+        nn.Conv.init(random.key(0), 1, 6, 4, 3),
+        nn.LayerNorm.init(6),
+        nn.RMSNorm.init(6),
+        nn.BatchNorm.init(6),
+        nn.GroupNorm.init(6, groups=2),
+        nn.MultiHeadAttention.init(random.key(1), 6, 2),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
 def test_layers_compute_in_the_dtype_of_their_parameters(layer):
     params, rest = nn.split(layer)
     narrow = nn.merge(core.tree.map(lambda p: p.astype(BFLOAT16), params), rest)
@@ -203,8 +221,9 @@ def test_files_are_those_of_safetensors(tmp_path):
     assert bytes(found["a"]["data"]) == np.array([1.5, -2.0], BFLOAT16).tobytes()
 
 
-@pytest.mark.parametrize("function", [np.linalg.inv, np.linalg.cholesky, np.linalg.eigvalsh, np.fft.fft],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [np.linalg.inv, np.linalg.cholesky, np.linalg.eigvalsh, np.fft.fft], ids=lambda f: f.__name__
+)
 def test_decompositions_refuse_by_name(function):
     with pytest.raises(TypeError, match="bfloat16"):
         core.jit(function)(np.eye(2, dtype=BFLOAT16))

@@ -82,8 +82,14 @@ def static_index(draw, x):
     for n in x.shape:
         kind = draw(st.sampled_from(["all", "slice", "reverse", "int"]))
         low = draw(st.integers(0, n - 1))
-        parts.append({"all": slice(None), "slice": slice(low, None, draw(st.integers(1, 2))),
-                      "reverse": slice(None, None, -1), "int": low}[kind])
+        parts.append(
+            {
+                "all": slice(None),
+                "slice": slice(low, None, draw(st.integers(1, 2))),
+                "reverse": slice(None, None, -1),
+                "int": low,
+            }[kind]
+        )
     if draw(st.booleans()):
         parts = [Ellipsis, parts[-1]]
     if draw(st.booleans()):
@@ -133,8 +139,9 @@ MOVES = {
     "transpose": Op(1, lambda x: np.transpose(x)),
     "index": Op(1, lambda x, i: x[i], static_index),
     "gather": Op(1, lambda x, i: x[i], rows),
-    "take": Op(1, lambda x, k: np.take(x, [0, -1, 0], axis=k), lambda draw,
-               x: axis(draw, x) if x.size else need(False)),
+    "take": Op(
+        1, lambda x, k: np.take(x, [0, -1, 0], axis=k), lambda draw, x: axis(draw, x) if x.size else need(False)
+    ),
     "flip": Op(1, np.flip, axis),
     "roll": Op(1, lambda x, k: np.roll(x, 2, axis=k), axis),
     "expand": Op(1, np.expand_dims, lambda draw, x: draw(st.integers(0, x.ndim)) if x.ndim < 4 else need(False)),
@@ -142,8 +149,11 @@ MOVES = {
     "broadcast": Op(1, lambda x: np.broadcast_to(x, (2, *x.shape)), lambda draw, x: need(x.ndim < 4)),
     "stack": Op(2, lambda x, y: np.stack([x, y], axis=-1), lambda draw, x, y: need(x.shape == y.shape and x.ndim < 4)),
     "concatenate": Op(2, lambda x, y: np.concatenate([np.ravel(x), np.ravel(y)])),
-    "where": Op(2, lambda x, y: np.where(np.arange(x.shape[-1]) % 2 == 0, x, y), lambda draw, x,
-                y: need(x.shape == y.shape and x.ndim)),
+    "where": Op(
+        2,
+        lambda x, y: np.where(np.arange(x.shape[-1]) % 2 == 0, x, y),
+        lambda draw, x, y: need(x.shape == y.shape and x.ndim),
+    ),
     "update": Op(2, updated, index_and_fill),
     "tril": Op(1, np.tril, lambda draw, x: need(x.ndim >= 2)),
 }
@@ -162,8 +172,11 @@ CHOICES = {
     "max": Op(1, np.max, lambda draw, x: axis(draw, x) if x.size else need(False)),
     "mask": Op(1, lambda x: x * (x > 0.5)),
     "cond": Op(1, lambda x: core.cond(np.sum(x) > 0.123, lambda x: 2 * x, lambda x: x - 1, x)),
-    "lookup": Op(2, lambda x, y: core.numpy.take(x, np.floor(np.abs(y)).astype(int) % len(x), axis=0),
-                 lambda draw, x, y: need(x.ndim and x.shape[0] and x.ndim + y.ndim <= 4 and x.size * y.size < 200)),
+    "lookup": Op(
+        2,
+        lambda x, y: core.numpy.take(x, np.floor(np.abs(y)).astype(int) % len(x), axis=0),
+        lambda draw, x, y: need(x.ndim and x.shape[0] and x.ndim + y.ndim <= 4 and x.size * y.size < 200),
+    ),
 }
 SMOOTH = {
     "tanh": Op(1, np.tanh),
@@ -172,14 +185,21 @@ SMOOTH = {
     "root": Op(1, lambda x: np.sqrt(x * x + 1)),
     "divide": Op(2, lambda x, y: x / (1 + y * y), together),
     "sum": Op(1, np.sum, axis),
-    "mean": Op(1, lambda x, k: np.mean(x, axis=k, keepdims=True), lambda draw,
-               x: axis(draw, x) if x.size else need(False)),
+    "mean": Op(
+        1, lambda x, k: np.mean(x, axis=k, keepdims=True), lambda draw, x: axis(draw, x) if x.size else need(False)
+    ),
     "cumsum": Op(1, np.cumsum, axis),
     "matmul": Op(2, lambda x, y: np.tanh(x @ y), product),
-    "outer": Op(1, lambda x: np.einsum("...i,...j->...ij", x, np.cos(x)), lambda draw,
-                x: need(0 < x.ndim < 4 and x.shape[-1] < 5)),
-    "scan": Op(1, lambda x: core.scan(lambda c, r: (np.tanh(c + r), c * r), 0.0 * x[0], x)[1], lambda draw,
-               x: need(x.ndim and x.shape[0])),
+    "outer": Op(
+        1,
+        lambda x: np.einsum("...i,...j->...ij", x, np.cos(x)),
+        lambda draw, x: need(0 < x.ndim < 4 and x.shape[-1] < 5),
+    ),
+    "scan": Op(
+        1,
+        lambda x: core.scan(lambda c, r: (np.tanh(c + r), c * r), 0.0 * x[0], x)[1],
+        lambda draw, x: need(x.ndim and x.shape[0]),
+    ),
     "fori": Op(1, lambda x: core.fori_loop(0, 3, lambda k, c: np.where(k == 1, np.sin(c), c) + x, 1.0 * x)),
     "while": Op(1, lambda x: core.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, np.cos(c[1])), (0, 1.0 * x))[1]),
     "normal": Op(1, lambda x: (x - np.mean(x)) / np.sqrt(np.var(x) + 1), lambda draw, x: need(x.size)),
@@ -254,8 +274,11 @@ def test_sums_and_moves_are_compiled_bit_for_bit(program):
 
 
 @settings(CASES, max_examples=40)
-@given(programs([*MOVES, *RING, *PRODUCT, "maximum", "sort", "max", "relu", "mask"],
-                dtypes=("int64", "int32", "int8", "uint8")))
+@given(
+    programs(
+        [*MOVES, *RING, *PRODUCT, "maximum", "sort", "max", "relu", "mask"], dtypes=("int64", "int32", "int8", "uint8")
+    )
+)
 def test_integers_are_compiled_bit_for_bit(program):
     assert_exact(program)
 
@@ -280,8 +303,12 @@ def test_compiled_programs_agree_with_numpy_beyond_the_width_of_vectors(program)
 
 
 @settings(CASES, max_examples=25)
-@given(programs([*MOVES, *RING, *PRODUCT, "sum", "cumsum", "divide", "mean", "matmul"],
-                dtypes=("complex128", "complex64", "float64")))
+@given(
+    programs(
+        [*MOVES, *RING, *PRODUCT, "sum", "cumsum", "divide", "mean", "matmul"],
+        dtypes=("complex128", "complex64", "float64"),
+    )
+)
 def test_complex_programs_agree_with_numpy(program):
     inputs = program.values()
     single = any(dtype in ("float32", "complex64") for _, dtype in program.inputs)
@@ -360,11 +387,15 @@ def test_compiled_functions_inside_other_transforms(program):
     assert_close(core.grad(inside, every)(*inputs), core.grad(f, every)(*inputs))
     assert_close(core.jvp(inside, inputs, tangents), core.jvp(f, inputs, tangents))
     assert_close([core.vmap(inside)(*program.values((2,)))], [core.vmap(f)(*program.values((2,)))])
-    assert_close(core.hvp(lambda xs: inside(*xs), (inputs,), (tangents,)),
-                 core.hvp(lambda xs: f(*xs), (inputs,), (tangents,)),
-          1e-9)
-    assert_close([core.vmap(core.grad(core.jit(core.checkpoint(f))))(*program.values((2,)))],
-          [core.vmap(core.grad(f))(*program.values((2,)))])
+    assert_close(
+        core.hvp(lambda xs: inside(*xs), (inputs,), (tangents,)),
+        core.hvp(lambda xs: f(*xs), (inputs,), (tangents,)),
+        1e-9,
+    )
+    assert_close(
+        [core.vmap(core.grad(core.jit(core.checkpoint(f))))(*program.values((2,)))],
+        [core.vmap(core.grad(f))(*program.values((2,)))],
+    )
 
 
 @settings(CASES, max_examples=15)
@@ -388,7 +419,7 @@ def threads():
 
 
 LARGE = {"add", "multiply", "tanh", "exp", "root", "divide", "relu", "maximum", "transpose", "flip", "roll", "negative",
-         "where", "normal"}
+         "where", "normal"}  # fmt: skip
 
 
 @settings(CASES, max_examples=12)

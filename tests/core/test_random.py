@@ -48,8 +48,21 @@ DRAWS = {
     "permutation": lambda k, n: random.permutation(k, n if isinstance(n, int) else 6),
     "choice": lambda k, n: random.choice(k, 5, n),
 }
-EXACT = {"bits", "bits64", "bits8", "uniform", "uniform32", "normal", "normal32", "poisson", "randint", "bernoulli",
-         "categorical", "permutation", "choice"}
+EXACT = {
+    "bits",
+    "bits64",
+    "bits8",
+    "uniform",
+    "uniform32",
+    "normal",
+    "normal32",
+    "poisson",
+    "randint",
+    "bernoulli",
+    "categorical",
+    "permutation",
+    "choice",
+}
 
 
 def check(name, got, want):
@@ -66,8 +79,9 @@ def check(name, got, want):
 
 def test_known_answer_of_philox():
     """The first line of Random123's kat_vectors for philox4x32 10: counter and key zero."""
-    np.testing.assert_array_equal(random.bits(random.key(0), 4),
-                                  np.array([0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8], np.uint32))
+    np.testing.assert_array_equal(
+        random.bits(random.key(0), 4), np.array([0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8], np.uint32)
+    )
 
 
 def test_keys_hold_the_seed():
@@ -138,10 +152,12 @@ def test_shapes():
 
 def test_batches_of_parameters_share_the_numbers_of_an_unbatched_key():
     a = np.array([0.5, 2.0, 5.0])
-    np.testing.assert_array_equal(vmap(lambda a: random.gamma(KEY, a, 4))(a),
-                                  np.stack([random.gamma(KEY, x, 4) for x in a]))
-    np.testing.assert_array_equal(vmap(lambda a: random.poisson(KEY, a, 4))(a),
-                                  np.stack([random.poisson(KEY, x, 4) for x in a]))
+    np.testing.assert_array_equal(
+        vmap(lambda a: random.gamma(KEY, a, 4))(a), np.stack([random.gamma(KEY, x, 4) for x in a])
+    )
+    np.testing.assert_array_equal(
+        vmap(lambda a: random.poisson(KEY, a, 4))(a), np.stack([random.poisson(KEY, x, 4) for x in a])
+    )
 
 
 def test_numba_code_draws_the_same():
@@ -157,8 +173,14 @@ def test_numba_code_draws_the_same():
 
     outs = [np.empty(50, t) for t in (np.uint32, np.uint64, float, float, float, np.int64)]
     fill(KEY, *outs)
-    want = [random.bits(KEY, 50), random.bits(KEY, 50, np.uint64), random.uniform(KEY, 50), random.normal(KEY, 50),
-            random.loggamma(KEY, 0.4, 50), random.poisson(KEY, 30.0, 50)]
+    want = [
+        random.bits(KEY, 50),
+        random.bits(KEY, 50, np.uint64),
+        random.uniform(KEY, 50),
+        random.normal(KEY, 50),
+        random.loggamma(KEY, 0.4, 50),
+        random.poisson(KEY, 30.0, 50),
+    ]
     for got, expected in zip(outs, want, strict=True):
         np.testing.assert_array_equal(got, expected)
 
@@ -194,8 +216,10 @@ def chi_square(sample, probabilities):
     probabilities = np.append(probabilities, max(0.0, 1 - np.sum(probabilities)))
     counts = np.bincount(np.minimum(sample, len(probabilities) - 1), minlength=len(probabilities))
     keep = probabilities * len(sample) > 5
-    f, e = np.append(counts[keep],
-                     counts[~keep].sum()), np.append(probabilities[keep], probabilities[~keep].sum()) * len(sample)
+    f, e = (
+        np.append(counts[keep], counts[~keep].sum()),
+        np.append(probabilities[keep], probabilities[~keep].sum()) * len(sample),
+    )
     assert not np.any(counts[probabilities == 0])
     return scipy.stats.chisquare(f[e > 0], e[e > 0]).pvalue
 
@@ -208,16 +232,18 @@ def test_poisson_by_chi_square(rate):
 
 def test_discrete_draws_by_chi_square():
     assert chi_square(random.randint(KEY, 3, 10, N) - 3, np.full(7, 1 / 7)) > P_VALUE
-    assert chi_square(random.categorical(KEY, np.log([0.2, 0.3, 0.5]) + 7, shape=N),
-                      np.array([0.2, 0.3, 0.5])) > P_VALUE
+    assert (
+        chi_square(random.categorical(KEY, np.log([0.2, 0.3, 0.5]) + 7, shape=N), np.array([0.2, 0.3, 0.5])) > P_VALUE
+    )
     assert chi_square(random.choice(KEY, 3, N, p=np.array([0.0, 1.0, 3.0])), np.array([0, 0.25, 0.75])) > P_VALUE
     assert chi_square(random.bernoulli(KEY, 0.3, N).astype(int), np.array([0.7, 0.3])) > P_VALUE
     assert chi_square(random.bits(KEY, N, np.uint8).astype(int), np.full(256, 1 / 256)) > P_VALUE
     orders = vmap(lambda k: random.permutation(k, 4))(random.split(KEY, 6000))
     known = {order: i for i, order in enumerate(itertools.permutations(range(4)))}
     assert chi_square(np.array([known[tuple(o)] for o in orders]), np.full(24, 1 / 24)) > P_VALUE
-    first_two = vmap(lambda k: random.choice(k, 3, 2, replace=False,
-                                             p=np.array([0.5, 0.3, 0.2])))(random.split(KEY, 6000))
+    first_two = vmap(lambda k: random.choice(k, 3, 2, replace=False, p=np.array([0.5, 0.3, 0.2])))(
+        random.split(KEY, 6000)
+    )
     assert np.all(first_two[:, 0] != first_two[:, 1])
     assert chi_square(first_two[:, 0], np.array([0.5, 0.3, 0.2])) > P_VALUE
     assert chi_square(first_two[first_two[:, 0] == 0][:, 1], np.array([0, 0.6, 0.4])) > P_VALUE
@@ -228,8 +254,10 @@ def test_streams_are_uncorrelated():
     errors.
     """
     a, b = random.split(KEY)
-    streams = [random.normal(k, N) for k in (KEY, a, b, random.fold_in(KEY, 0), random.fold_in(KEY, 1), random.key(21),
-                                             random.key(20 + 2**32))]
+    streams = [
+        random.normal(k, N)
+        for k in (KEY, a, b, random.fold_in(KEY, 0), random.fold_in(KEY, 1), random.key(21), random.key(20 + 2**32))
+    ]
     streams += [np.log(random.gamma(KEY, 3.0, N)), np.roll(streams[0], 1), np.roll(streams[0], 4)]
     c = np.corrcoef(np.stack(streams))
     assert np.max(np.abs(c - np.eye(len(streams)))) < 4.5 / np.sqrt(N)
@@ -237,9 +265,11 @@ def test_streams_are_uncorrelated():
 
 def test_moments_of_normals_and_resolution_of_uniforms():
     z = random.normal(KEY, 1_000_000)
-    assert abs(z.mean()) < 4.5e-3 and abs(z.var() - 1) < 4.5e-3 * np.sqrt(2) and abs(
-        (z**4).mean() - 3
-    ) < 4.5e-3 * np.sqrt(96)
+    assert (
+        abs(z.mean()) < 4.5e-3
+        and abs(z.var() - 1) < 4.5e-3 * np.sqrt(2)
+        and abs((z**4).mean() - 3) < 4.5e-3 * np.sqrt(96)
+    )
     u = random.uniform(KEY, 100_000)
     assert u.min() >= 0 and u.max() < 1
     assert np.all(u * 2.0**53 == np.floor(u * 2.0**53)) and np.any(u * 2.0**52 != np.floor(u * 2.0**52))
@@ -267,10 +297,12 @@ def test_location_and_scale_are_differentiable():
     z = random.normal(KEY, 10)
     gm, gs = grad(lambda m, s: np.sum(random.normal(KEY, 10, mean=m, std=s)), argnums=(0, 1))(1.0, 2.0)
     np.testing.assert_allclose([gm, gs], [10, z.sum()])
-    np.testing.assert_allclose(grad(lambda h: np.sum(random.uniform(KEY, 10, high=h)))(3.0),
-                               random.uniform(KEY, 10).sum())
-    np.testing.assert_allclose(grad(lambda s: np.sum(random.gumbel(KEY, 10, scale=s)))(3.0),
-                               random.gumbel(KEY, 10).sum())
+    np.testing.assert_allclose(
+        grad(lambda h: np.sum(random.uniform(KEY, 10, high=h)))(3.0), random.uniform(KEY, 10).sum()
+    )
+    np.testing.assert_allclose(
+        grad(lambda s: np.sum(random.gumbel(KEY, 10, scale=s)))(3.0), random.gumbel(KEY, 10).sum()
+    )
     f = lambda a: random.truncated_normal(KEY, a, 2.0, 6)
     np.testing.assert_allclose(jvp(f, (-0.5,), (1.0,))[1], (f(-0.5 + 1e-6) - f(-0.5 - 1e-6)) / 2e-6, rtol=1e-7)
 
@@ -282,8 +314,9 @@ def test_gamma_derivative_is_that_of_the_quantile(alpha):
     inside = (p > 1e-6) & (p < 1 - 1e-6) & (x > 1e-200)
     h = 1e-5 * alpha
     quantile = lambda a: scipy.special.gammaincinv(a, p)
-    want = (quantile(alpha - 2 * h) - 8 * quantile(alpha - h) + 8 * quantile(alpha + h)
-            - quantile(alpha + 2 * h)) / (12 * h)
+    want = (quantile(alpha - 2 * h) - 8 * quantile(alpha - h) + 8 * quantile(alpha + h) - quantile(alpha + 2 * h)) / (
+        12 * h
+    )
     got = vmap(grad(lambda a, k: random.gamma(k, a)), in_axes=(None, 0))(alpha, random.split(KEY, 3))
     assert got.shape == (3,)
     slope = jvp(lambda a: random.gamma(KEY, a, 40), (alpha,), (1.0,))[1]
@@ -311,8 +344,11 @@ def test_gamma_derivatives_of_means_and_second_order():
 
 @pytest.mark.parametrize("bad", [3, None, np.zeros(2), np.zeros(3, np.uint32), np.zeros((4, 2), np.uint32), [0, 1]])
 def test_bad_keys(bad):
-    with pytest.raises(TypeError, match=r"random.uniform: key must be uint32 of shape \(2,\), got .*make one with "
-                                        r"core.random.key\(seed\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"random.uniform: key must be uint32 of shape \(2,\), got .*make one with "
+        r"core.random.key\(seed\)",
+    ):
         random.uniform(bad)
     with pytest.raises(TypeError, match="random.split: key must be uint32"):
         random.split(bad)
@@ -360,7 +396,15 @@ def test_bad_arguments():
         lambda key, p: random.poisson(key, p, 2),
     ],
     ids=[
-        "uniform", "normal", "exponential", "gumbel", "laplace", "truncated_normal", "bernoulli", "randint", "gamma",
+        "uniform",
+        "normal",
+        "exponential",
+        "gumbel",
+        "laplace",
+        "truncated_normal",
+        "bernoulli",
+        "randint",
+        "gamma",
         "poisson",
     ],
 )

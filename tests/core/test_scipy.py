@@ -32,8 +32,9 @@ def test_linear_algebra_has_scipys_defaults(rng):
     for m in (p, h):
         for lower in (False, True):
             np.testing.assert_allclose(cl.cholesky(m, lower), sl.cholesky(m, lower), atol=1e-12)
-            np.testing.assert_allclose(cl.eigvalsh(np.tril(m) if lower else np.triu(m), lower=lower), sl.eigvalsh(m),
-                                       rtol=1e-10)
+            np.testing.assert_allclose(
+                cl.eigvalsh(np.tril(m) if lower else np.triu(m), lower=lower), sl.eigvalsh(m), rtol=1e-10
+            )
     for mode in ("full", "economic", "r"):
         for x, y in zip(cl.qr(z[:, :2], mode=mode), sl.qr(z[:, :2], mode=mode), strict=True):
             np.testing.assert_allclose(x, y, atol=1e-12)
@@ -57,14 +58,21 @@ def test_generalized_eigenvalues(rng, lower):
 @pytest.mark.parametrize("form", ["gen", "sym", "her", "pos", "lower triangular", "upper triangular"])
 def test_solve_with_structure(rng, form, transposed):
     a, p, z, h = matrices(rng)
-    whole = {"gen": a, "sym": a + a.T, "her": h, "pos": p, "lower triangular": np.tril(a),
-             "upper triangular": np.triu(a)}[form]
+    whole = {
+        "gen": a,
+        "sym": a + a.T,
+        "her": h,
+        "pos": p,
+        "lower triangular": np.tril(a),
+        "upper triangular": np.triu(a),
+    }[form]
     b = rng.normal(size=4)
     for lower in (False, True):
         given = (np.tril if lower else np.triu)(whole) if form in ("sym", "her", "pos") else whole
         want = np.linalg.solve(whole.T if transposed else whole, b)
-        np.testing.assert_allclose(core.scipy.linalg.solve(given, b, lower, assume_a=form, transposed=transposed), want,
-                                   rtol=1e-9)
+        np.testing.assert_allclose(
+            core.scipy.linalg.solve(given, b, lower, assume_a=form, transposed=transposed), want, rtol=1e-9
+        )
 
 
 def test_unknown_names_and_forms():
@@ -79,8 +87,11 @@ def test_unknown_names_and_forms():
 def test_plain_ufuncs_of_scipy_are_differentiated_and_compiled():
     np.testing.assert_allclose(core.grad(scipy.special.gammaln)(3.0), scipy.special.digamma(3.0))
     x = np.linspace(0.1, 2, 5)
-    np.testing.assert_allclose(core.jit(lambda x: scipy.special.erf(x) + scipy.special.j0(x))(x),
-                               scipy.special.erf(x) + scipy.special.j0(x), rtol=1e-14)
+    np.testing.assert_allclose(
+        core.jit(lambda x: scipy.special.erf(x) + scipy.special.j0(x))(x),
+        scipy.special.erf(x) + scipy.special.j0(x),
+        rtol=1e-14,
+    )
 
 
 def test_functions_given_directly_are_those_of_core():

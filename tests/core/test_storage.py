@@ -75,8 +75,11 @@ def test_every_type_of_the_format_agrees_with_the_format_s_own_library(tmp_path)
     arrays = {np.dtype(t).name: rng.integers(0, 2, (3, k % 4)).astype(t) for k, t in enumerate("?bBhHiIqQefd")}
     core.save(tmp_path / "ours", arrays)
     safetensors.save_file(arrays, tmp_path / "theirs")
-    for back in (safetensors.load_file(tmp_path / "ours"), core.load(tmp_path / "theirs"),
-                 core.load(tmp_path / "ours")):
+    for back in (
+        safetensors.load_file(tmp_path / "ours"),
+        core.load(tmp_path / "theirs"),
+        core.load(tmp_path / "ours"),
+    ):
         assert back.keys() == arrays.keys()
         for name, array in arrays.items():
             np.testing.assert_array_equal(back[name], array)
@@ -93,8 +96,13 @@ def test_byte_order_and_strides_do_not_matter(tmp_path):
 
 
 def test_paths_that_read_the_same_are_kept_apart(tmp_path):
-    value = {"a.b": np.zeros(2), "a": {"b": np.ones(3)}, "": {"c": np.ones(1)}, "c": np.zeros(1),
-             "__metadata__": np.ones(4)}
+    value = {
+        "a.b": np.zeros(2),
+        "a": {"b": np.ones(3)},
+        "": {"c": np.ones(1)},
+        "c": np.zeros(1),
+        "__metadata__": np.ones(4),
+    }
     core.save(tmp_path / "t", value)
     back = core.load(tmp_path / "t", like=value)
     for a, b in zip(core.tree.leaves(back), core.tree.leaves(value), strict=True):
@@ -134,31 +142,43 @@ def file_of(header, data=b""):
 
 
 def tree_of(description):
-    return {"__metadata__": {"triskele.tree": json.dumps(description)},
-            "x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}
+    return {
+        "__metadata__": {"triskele.tree": json.dumps(description)},
+        "x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]},
+    }
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"12345678", (2**63).to_bytes(8,
-                                       "little"), (2**40).to_bytes(8,
-                                                                   "little") + b"{}", file_of(b"[" * 100_000), file_of(b"\xff"),  # noqa: E501
-    file_of([]), file_of({"x": 3}), file_of({"x": {"dtype": "F64", "shape": [2**40], "data_offsets": [0, 2**43]}}),
-    file_of({"x": {"dtype": "F64", "shape": [2**32, 2**32], "data_offsets": [0, 0]}}),
-    file_of({"x": {"dtype": "F64", "shape": [0, 2**62], "data_offsets": [0, 0]}}),
-    file_of({"x": {"dtype": "F64", "shape": [-1],
-                   "data_offsets": [0,
-                                    -8]}}), file_of({"x": {"dtype": "F64", "shape": [0] * 65, "data_offsets": [0, 0]}}),
-    file_of({"x": {"dtype": "F8_E5M2", "shape": [1], "data_offsets": [0, 2]}},
-            b"12"), file_of({"x": {"dtype": "BOOL", "shape": [1], "data_offsets": [0, 1]}}, b"\7"),
-    file_of({"x": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, b"12"), file_of({"__metadata__": {"a": 3}}),
-    # an array twice: a bomb, in large
-    file_of(tree_of({"kind": "list", "children": [{"array": "x"}, {"array": "x"}]}), b"1"),
-    file_of(tree_of({"kind": "list", "children": []}),
-            b"1"), file_of(tree_of({"array": "y"}), b"1"), file_of(tree_of({"complex": "x"}), b"1"),
-    file_of(tree_of({"number": "x"}),
-            b"1"), file_of(tree_of({"kind": "dict", "keys": ["a", "a"], "children": [{"array": "x"}, None]}), b"1"),
-    file_of({"__metadata__": {"triskele.tree": "[" * 100_000}}), file_of({"__metadata__": {"triskele.sha256": ""}}),
-])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"12345678",
+        (2**63).to_bytes(8, "little"),
+        (2**40).to_bytes(8, "little") + b"{}",
+        file_of(b"[" * 100_000),
+        file_of(b"\xff"),
+        file_of([]),
+        file_of({"x": 3}),
+        file_of({"x": {"dtype": "F64", "shape": [2**40], "data_offsets": [0, 2**43]}}),
+        file_of({"x": {"dtype": "F64", "shape": [2**32, 2**32], "data_offsets": [0, 0]}}),
+        file_of({"x": {"dtype": "F64", "shape": [0, 2**62], "data_offsets": [0, 0]}}),
+        file_of({"x": {"dtype": "F64", "shape": [-1], "data_offsets": [0, -8]}}),
+        file_of({"x": {"dtype": "F64", "shape": [0] * 65, "data_offsets": [0, 0]}}),
+        file_of({"x": {"dtype": "F8_E5M2", "shape": [1], "data_offsets": [0, 2]}}, b"12"),
+        file_of({"x": {"dtype": "BOOL", "shape": [1], "data_offsets": [0, 1]}}, b"\7"),
+        file_of({"x": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, b"12"),
+        file_of({"__metadata__": {"a": 3}}),
+        # an array twice: a bomb, in large
+        file_of(tree_of({"kind": "list", "children": [{"array": "x"}, {"array": "x"}]}), b"1"),
+        file_of(tree_of({"kind": "list", "children": []}), b"1"),
+        file_of(tree_of({"array": "y"}), b"1"),
+        file_of(tree_of({"complex": "x"}), b"1"),
+        file_of(tree_of({"number": "x"}), b"1"),
+        file_of(tree_of({"kind": "dict", "keys": ["a", "a"], "children": [{"array": "x"}, None]}), b"1"),
+        file_of({"__metadata__": {"triskele.tree": "[" * 100_000}}),
+        file_of({"__metadata__": {"triskele.sha256": ""}}),
+    ],
+)
 def test_a_file_that_cannot_be_is_refused(tmp_path, content):
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(FileFormatError, match="t'"):

@@ -12,8 +12,11 @@ from triskele.core.random.streams import Counter, Fold
 from triskele.quantum import noise
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [p for package in ("core", "sponge", "quantum", "reinforce", "command")
-           for p in sorted((ROOT / package).rglob("*.py"))]
+SOURCES = [
+    p
+    for package in ("core", "sponge", "quantum", "reinforce", "command")
+    for p in sorted((ROOT / package).rglob("*.py"))
+]
 
 
 def test_domains_do_not_overlap():

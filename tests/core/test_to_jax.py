@@ -41,8 +41,9 @@ def test_values_and_derivatives(f):
 
 def test_complex_gradients():
     z = jnp.array([0.3 + 1j, -0.5 + 0.2j])
-    np.testing.assert_allclose(jax.grad(core.to_jax(lambda z: np.sum(np.abs(z) ** 4)))(z),
-                               jax.grad(lambda z: jnp.sum(jnp.abs(z) ** 4))(z))
+    np.testing.assert_allclose(
+        jax.grad(core.to_jax(lambda z: np.sum(np.abs(z) ** 4)))(z), jax.grad(lambda z: jnp.sum(jnp.abs(z) ** 4))(z)
+    )
 
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])

@@ -6,8 +6,10 @@ import pytest
 from triskele import core
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.peer,
-              pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")]  # inside of PyTorch
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),
+]  # inside of PyTorch
 gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 
@@ -18,8 +20,10 @@ def layer(w, x):
 @pytest.fixture
 def inputs():
     torch.manual_seed(0)
-    return (torch.randn(3, 2, dtype=torch.float64, requires_grad=True),
-            torch.randn(4, 3, dtype=torch.float64, requires_grad=True))
+    return (
+        torch.randn(3, 2, dtype=torch.float64, requires_grad=True),
+        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
+    )
 
 
 @pytest.mark.parametrize("f", [layer, core.jit(layer)])
@@ -31,8 +35,9 @@ def test_values_and_derivatives(f, inputs):
     assert gradgradcheck(ours, inputs)
 
 
-@pytest.mark.parametrize("f", [lambda z: z * z * np.exp(z), lambda z: np.sum(np.abs(z) ** 2),
-                               lambda z: np.conj(z) * np.real(z)])
+@pytest.mark.parametrize(
+    "f", [lambda z: z * z * np.exp(z), lambda z: np.sum(np.abs(z) ** 2), lambda z: np.conj(z) * np.real(z)]
+)
 def test_complex_gradients_follow_torch(f):
     z = torch.tensor([0.3 + 1j, -0.5 + 0.2j], requires_grad=True, dtype=torch.complex128)
     assert gradcheck(core.to_torch(f), (z,), check_forward_ad=True)
@@ -46,8 +51,13 @@ def test_torch_func():
     def theirs(v):
         return (torch.sin(v) ** 3).sum()
 
-    for transform in (torch.func.grad, torch.func.hessian, lambda f: torch.func.jacrev(torch.func.jacrev(f)),
-                      torch.func.vmap, lambda f: torch.func.vmap(torch.func.grad(f))):
+    for transform in (
+        torch.func.grad,
+        torch.func.hessian,
+        lambda f: torch.func.jacrev(torch.func.jacrev(f)),
+        torch.func.vmap,
+        lambda f: torch.func.vmap(torch.func.grad(f)),
+    ):
         torch.testing.assert_close(transform(ours)(v), transform(theirs)(v))
 
 
@@ -90,8 +100,17 @@ def test_module_trains():
     torch.testing.assert_close(module.w.detach(), torch.tensor([[1.0], [2.0]]), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("x", [torch.ones(2, 3).T, torch.empty(0, 3), torch.tensor(3), torch.tensor([True]),
-                               torch.tensor(2.0, dtype=torch.float16), torch.tensor([1 + 2j]).conj()])
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.ones(2, 3).T,
+        torch.empty(0, 3),
+        torch.tensor(3),
+        torch.tensor([True]),
+        torch.tensor(2.0, dtype=torch.float16),
+        torch.tensor([1 + 2j]).conj(),
+    ],
+)
 def test_any_layout_and_dtype(x):
     out = core.to_torch(lambda v: v)(x)
     assert torch.equal(out, x)
@@ -101,11 +120,14 @@ def test_any_layout_and_dtype(x):
         np.testing.assert_array_equal(core.jit(lambda v: v)(x), x.numpy())
 
 
-@pytest.mark.parametrize("x, message", [
-    (torch.ones(2, dtype=torch.bfloat16), "bfloat16"),
-    (torch.ones(2, device="meta"), "CPU's memory"),
-    (torch.ones(2, 2).to_sparse(), "to_dense"),
-])
+@pytest.mark.parametrize(
+    "x, message",
+    [
+        (torch.ones(2, dtype=torch.bfloat16), "bfloat16"),
+        (torch.ones(2, device="meta"), "CPU's memory"),
+        (torch.ones(2, 2).to_sparse(), "to_dense"),
+    ],
+)
 def test_refusals(x, message):
     for f in (core.to_torch(np.sum), core.jit(np.sum), core.grad(np.sum)):
         with pytest.raises(TypeError, match=message):

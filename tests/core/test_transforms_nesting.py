@@ -39,8 +39,10 @@ def factoring(x):
 
 def transforming(x):
     spectrum = np.fft.fft(np.concatenate([x, x**2]))
-    return np.sum(np.abs(spectrum) ** 2) + np.real(np.fft.ifft(spectrum * 1j)[1]) + np.sum(
-        np.fft.irfft(np.fft.rfft(x, 4), 4) ** 3
+    return (
+        np.sum(np.abs(spectrum) ** 2)
+        + np.real(np.fft.ifft(spectrum * 1j)[1])
+        + np.sum(np.fft.irfft(np.fft.rfft(x, 4), 4) ** 3)
     )
 
 
@@ -113,8 +115,9 @@ def by_kernel(x):
     return np.sum(cubes(x) * x[::-1])
 
 
-root = core.root(lambda y, a: y**3 + y - a, lambda g,
-                 y0: core.fori_loop(0, 8, lambda i, y: y - g(y) / (3 * y * y + 1), y0))
+root = core.root(
+    lambda y, a: y**3 + y - a, lambda g, y0: core.fori_loop(0, 8, lambda i, y: y - g(y) / (3 * y * y + 1), y0)
+)
 
 
 def implicit(x):
@@ -156,6 +159,7 @@ TRANSFORMS = {
 @functools.cache
 def derivative(f, scale, order):
     """Directional derivative of f along V at ``scale * X``."""
+
     def along_line(t):
         return f(scale * X + t * V)
 
@@ -267,8 +271,11 @@ def assert_same_tree(a, b):
 
 def test_trees_pass_through_all_transforms():
     gradient = core.grad(of_tree)(PARAMS)
-    assert isinstance(gradient["layers"][0],
-                      Layer) and isinstance(gradient["at"], Point) and gradient["layers"][1].b is None
+    assert (
+        isinstance(gradient["layers"][0], Layer)
+        and isinstance(gradient["at"], Point)
+        and gradient["layers"][1].b is None
+    )
     core.check_grads(of_tree, (PARAMS,), order=2)
     assert_same_tree(core.jit(core.grad(of_tree))(PARAMS), gradient)
     assert_same_tree(core.jacrev(of_tree)(PARAMS), gradient)
@@ -278,8 +285,9 @@ def test_trees_pass_through_all_transforms():
     many = core.tree.map(lambda x: np.stack([x, 2 * x]), PARAMS)
     assert_same_tree(core.tree.map(lambda x: x[0], core.vmap(core.grad(of_tree))(many)), gradient)
     slope = core.jvp(of_tree, (PARAMS,), (PARAMS,))[1]
-    assert_allclose(slope, sum(np.sum(g * p) for g,
-                               p in zip(core.tree.leaves(gradient), core.tree.leaves(PARAMS), strict=True)))
+    assert_allclose(
+        slope, sum(np.sum(g * p) for g, p in zip(core.tree.leaves(gradient), core.tree.leaves(PARAMS), strict=True))
+    )
     assert_allclose(core.linearize(of_tree, PARAMS)[1](PARAMS), slope)
     second = core.hvp(of_tree, (PARAMS,), (PARAMS,))
     assert_same_tree(second, core.jvp(core.grad(of_tree), (PARAMS,), (PARAMS,))[1])
@@ -330,13 +338,20 @@ def flops(f, *args):
     return core.jit(f).lower(*args).flops
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.sum(functools.reduce(lambda y, _: y + np.sin(y), range(50), x)),
-    lambda x: np.sum(functools.reduce(lambda y, _: y * y + x, range(30), x)),
-    lambda x: np.prod([np.sum(x * k) for k in range(1, 9)]) if isinstance(x, np.ndarray) else functools.reduce(
-        lambda a, b: a * b, [np.sum(x * k) for k in range(1, 9)]),
-    lambda x: np.sum(functools.reduce(lambda y, _: y @ y / 40, range(6), np.outer(x, np.cos(x)))),
-], ids=["many paths", "shared factors", "products of sums", "matrix powers"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(functools.reduce(lambda y, _: y + np.sin(y), range(50), x)),
+        lambda x: np.sum(functools.reduce(lambda y, _: y * y + x, range(30), x)),
+        lambda x: (
+            np.prod([np.sum(x * k) for k in range(1, 9)])
+            if isinstance(x, np.ndarray)
+            else functools.reduce(lambda a, b: a * b, [np.sum(x * k) for k in range(1, 9)])
+        ),
+        lambda x: np.sum(functools.reduce(lambda y, _: y @ y / 40, range(6), np.outer(x, np.cos(x)))),
+    ],
+    ids=["many paths", "shared factors", "products of sums", "matrix powers"],
+)
 def test_a_gradient_costs_at_most_four_times_the_function(f):
     x = np.linspace(0.1, 1.0, 40)
     assert flops(core.grad(f), x) <= 4 * flops(f, x)
@@ -344,6 +359,7 @@ def test_a_gradient_costs_at_most_four_times_the_function(f):
 
 def test_reading_every_element_costs_a_step_each():
     """The cotangents of x[0], x[1], ... are added into one array, not each spread over zeros."""
+
     def operations(n):
         x = np.arange(float(n))
         calls = 0

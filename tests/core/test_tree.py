@@ -24,11 +24,13 @@ class Layer:
 
 trees = st.recursive(
     st.integers() | st.none(),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    | st.builds(Point, inner, inner)
-    | st.builds(Layer, inner, st.text(max_size=2)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.builds(Point, inner, inner)
+        | st.builds(Layer, inner, st.text(max_size=2))
+    ),
 )
 
 

@@ -124,8 +124,11 @@ def test_parameters_in_a_dictionary():
         return x @ params["head"] * np.exp(params["log_scale"])
 
     sizes = [(3, 5), (5, 4)]
-    params = {"layers": [{"w": RNG.normal(size=s), "b": RNG.normal(size=s[1])} for s in sizes],
-              "head": RNG.normal(size=4), "log_scale": np.array(0.3)}
+    params = {
+        "layers": [{"w": RNG.normal(size=s), "b": RNG.normal(size=s[1])} for s in sizes],
+        "head": RNG.normal(size=4),
+        "log_scale": np.array(0.3),
+    }
     check(predict, (params, RNG.normal(size=(7, 3))))
 
 
@@ -196,8 +199,11 @@ def test_recursion_by_scan():
             s = variance + noise
             gain = variance / s
             error = y - mean
-            return (mean + gain * error, (1 - gain) * variance,
-                    total - 0.5 * (np.log(2 * np.pi * s) + error**2 / s)), gain
+            return (
+                mean + gain * error,
+                (1 - gain) * variance,
+                total - 0.5 * (np.log(2 * np.pi * s) + error**2 / s),
+            ), gain
 
         (_, _, total), gains = core.scan(step, (0.0, 1.0, 0.0), data)
         return total + gains.sum()
@@ -248,8 +254,10 @@ def test_scatter_of_a_sparse_matrix():
 def test_classification_loss_with_scipy():
     def loss(w, x, labels):
         logits = x @ w
-        return -np.mean(logits[np.arange(len(labels)), labels]
-                        - scipy.special.logsumexp(logits, axis=1)) + scipy.special.xlogy(w**2, w**2).sum()
+        return (
+            -np.mean(logits[np.arange(len(labels)), labels] - scipy.special.logsumexp(logits, axis=1))
+            + scipy.special.xlogy(w**2, w**2).sum()
+        )
 
     check(loss, (RNG.normal(size=(3, 4)), RNG.normal(size=(6, 3)), RNG.integers(0, 4, 6)), eager=False)
 

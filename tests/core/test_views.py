@@ -312,14 +312,18 @@ def scalars(x):
 
 
 def test_arrays_without_dimensions():
-    for run in (core.jit(scalars), lambda x: [r[0] for r in core.vmap(scalars)(x[None])],
-                lambda x: core.vjp(scalars, x)[0],
-                lambda x: core.jvp(scalars, (x,), (x,))[0]):
+    for run in (
+        core.jit(scalars),
+        lambda x: [r[0] for r in core.vmap(scalars)(x[None])],
+        lambda x: core.vjp(scalars, x)[0],
+        lambda x: core.jvp(scalars, (x,), (x,))[0],
+    ):
         for a, b in zip(run(X), scalars(X), strict=True):
             assert np.array_equal(a, b) and np.asarray(a).dtype == np.asarray(b).dtype
     for k in range(8):
-        np.testing.assert_allclose(core.jacrev(lambda x, k=k: scalars(x)[k])(X),
-                                   core.jacfwd(lambda x, k=k: scalars(x)[k])(X))
+        np.testing.assert_allclose(
+            core.jacrev(lambda x, k=k: scalars(x)[k])(X), core.jacfwd(lambda x, k=k: scalars(x)[k])(X)
+        )
 
 
 def test_a_cast_in_place_keeps_the_derivative():
@@ -400,16 +404,20 @@ def test_views_and_traced_statements(f):
     np.testing.assert_array_equal(core.jit(f)(x), f(x))
 
 
-@pytest.mark.parametrize("f", [read_view_in_statement, read_view_in_condition, write_outer_view],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [read_view_in_statement, read_view_in_condition, write_outer_view], ids=lambda f: f.__name__
+)
 def test_what_a_traced_statement_cannot_carry_is_refused(f):
     with pytest.raises(TracerError, match=r"x\[i\] = v: (an if statement or loop|the body of a loop)"):
         core.jit(f)(np.arange(1.0, 5.0).reshape(2, 2))
 
 
 def test_windows_and_broadcasts_are_read_only():
-    for make in (lambda y: np.lib.stride_tricks.sliding_window_view(y, 2), lambda y: np.broadcast_to(y, (2, 3)),
-                 lambda y: np.diagonal(y[None]).T):
+    for make in (
+        lambda y: np.lib.stride_tricks.sliding_window_view(y, 2),
+        lambda y: np.broadcast_to(y, (2, 3)),
+        lambda y: np.diagonal(y[None]).T,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             core.jit(lambda x, make=make: make(x).__setitem__(0, 1.0))(np.ones(3))
 
@@ -432,8 +440,10 @@ def test_windows_and_broadcasts_are_read_only():
         lambda y: np.full_like(np.broadcast_to(y[:, :1], (2, 3, 2)), 3),
     ],
 )
-@pytest.mark.parametrize("transform", [core.jit, lambda f: lambda x: core.vjp(f, x)[0],
-                                       lambda f: lambda x: core.vmap(f)(np.stack([x, x]))[0]])
+@pytest.mark.parametrize(
+    "transform",
+    [core.jit, lambda f: lambda x: core.vjp(f, x)[0], lambda f: lambda x: core.vmap(f)(np.stack([x, x]))[0]],
+)
 def test_flat_views_of_new_arrays_follow_their_order_in_memory(make, transform):
     def f(x):
         y = make(x)
@@ -449,8 +459,9 @@ def test_flat_views_of_new_arrays_follow_their_order_in_memory(make, transform):
         np.testing.assert_array_equal(found, f(x))
 
 
-@pytest.mark.parametrize("make", [np.squeeze, np.asarray, np.array, lambda x: x, lambda x: np.where(x > 0, x, 0),
-                                  lambda x: np.kron(x, x)])
+@pytest.mark.parametrize(
+    "make", [np.squeeze, np.asarray, np.array, lambda x: x, lambda x: np.where(x > 0, x, 0), lambda x: np.kron(x, x)]
+)
 def test_views_of_arrays_without_dimensions_and_of_scalars(make):
     def f(x):
         y = make(x)

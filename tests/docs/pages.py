@@ -109,5 +109,4 @@ def assert_output(shown, printed, tolerance=0.05):
         digits = re.search(r"\.(\d*)", one)
         unit = 10.0 ** -len(digits[1]) if digits and "e" not in one.lower() else 0.0
         allowed = max(tolerance * abs(expected), 1.001 * unit, 1e-9) if tolerance < float("inf") else tolerance
-        assert abs(expected - found) <= allowed, (
-            f"the page shows {one} where the code prints {other}, in\n{printed}")
+        assert abs(expected - found) <= allowed, f"the page shows {one} where the code prints {other}, in\n{printed}"

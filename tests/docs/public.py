@@ -64,8 +64,12 @@ def inner():
         for part in node.body:
             if isinstance(part, ast.FunctionDef | ast.ClassDef):
                 inside = f"{name}.{part.name}" if name else part.name
-                shown = (module, inside) in face or part.name in named and not name or (
-                    public and (not part.name.startswith("_") or part.name == "__call__"))
+                shown = (
+                    (module, inside) in face
+                    or part.name in named
+                    and not name
+                    or (public and (not part.name.startswith("_") or part.name == "__call__"))
+                )
                 if not shown and re.search(r"^-{4,}$", ast.get_docstring(part) or "", re.M):
                     found[f"{module} {inside}"] = part.body[0].end_lineno - part.body[0].lineno
                 visit(part, inside, module, shown)

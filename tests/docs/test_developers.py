@@ -14,11 +14,20 @@ PACKAGES = ("core", "sponge", "quantum", "reinforce")
 
 def layers(package):
     """The folders and files that a contract orders, without their packages."""
-    found = {name for contract in CONTRACTS for entry in contract.get("layers", ()) for name in
-             re.findall(rf"triskele\.{package}\.([\w.]+)", entry)}
+    found = {
+        name
+        for contract in CONTRACTS
+        for entry in contract.get("layers", ())
+        for name in re.findall(rf"triskele\.{package}\.([\w.]+)", entry)
+    }
     if package == "quantum":  # whose contract names its container once
-        found |= {name for contract in CONTRACTS if "containers" in contract
-                  for entry in contract["layers"] for name in re.findall(r"\w+", entry)}
+        found |= {
+            name
+            for contract in CONTRACTS
+            if "containers" in contract
+            for entry in contract["layers"]
+            for name in re.findall(r"\w+", entry)
+        }
     return {name.rpartition(".")[2] for name in found}
 
 
@@ -33,8 +42,12 @@ def test_paths_exist():
     """Paths from the root that a page or CONTRIBUTING names."""
     absent = []
     for page in [*PAGES.rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
-        for path in set(re.findall(r"`((?:core|sponge|quantum|reinforce|command|tests|docs)/[\w./-]+)`",
-                                   re.sub(r"\(then `[^`]*`\)", "", page.read_text()))):
+        for path in set(
+            re.findall(
+                r"`((?:core|sponge|quantum|reinforce|command|tests|docs)/[\w./-]+)`",
+                re.sub(r"\(then `[^`]*`\)", "", page.read_text()),
+            )
+        ):
             if not (ROOT / path).exists() and path != "tests/durations.txt":  # which a run writes
                 absent.append(f"{page.name}: {path}")
     assert not absent

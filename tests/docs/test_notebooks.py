@@ -23,16 +23,20 @@ def jupyter(tmp_path, monkeypatch):
 
 
 # the blocks of every page run in test_snippets.py, so one notebook shows that the conversion is right
-@pytest.mark.parametrize("page", [
-    pytest.param(page, id=page.stem, marks=pytest.mark.slow if k else ()) for k, page in enumerate(TUTORIALS)])
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=pytest.mark.slow if k else ()) for k, page in enumerate(TUTORIALS)]
+)
 def test_notebooks_run_and_print_what_the_page_says(page, tmp_path):
     made = nbformat.from_dict(NOTEBOOKS["notebook"](page.read_text()))
     nbformat.validate(made)
     done = nbformat.from_dict(made)
     (tmp_path / "empty").mkdir()
     NotebookClient(done, timeout=300, resources={"metadata": {"path": str(tmp_path / "empty")}}).execute()
-    shown = [(cell, ran.outputs) for cell, ran in zip(made.cells, done.cells, strict=True)
-             if cell.cell_type == "code" and cell.outputs]
+    shown = [
+        (cell, ran.outputs)
+        for cell, ran in zip(made.cells, done.cells, strict=True)
+        if cell.cell_type == "code" and cell.outputs
+    ]
     assert shown
     for cell, outputs in shown:
         printed = "".join(o.text for o in outputs if o.output_type == "stream" and o.name == "stdout")
@@ -40,8 +44,10 @@ def test_notebooks_run_and_print_what_the_page_says(page, tmp_path):
 
 
 def test_a_page_becomes_cells():
-    page = ("# Title\n\nSee [there](../there.md).\n\n![A picture](../a.png)"
-            "\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\nThe end.\n")
+    page = (
+        "# Title\n\nSee [there](../there.md).\n\n![A picture](../a.png)"
+        "\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\nThe end.\n"
+    )
     text, code, end = NOTEBOOKS["notebook"](page)["cells"]
     assert text["source"] == "# Title\n\nSee there." and end["source"] == "The end."
     assert code["source"] == "x = 1\nprint(x)" and code["outputs"][0]["text"] == "1\n"
@@ -49,9 +55,11 @@ def test_a_page_becomes_cells():
 
 def test_every_plot_shows_a_picture():
     """The first one as well as those after it, the user's own too."""
-    setup = ("import numpy as np\nfrom triskele import sponge\n"
-             "angles = np.random.default_rng(0).vonmises(0.0, 2.0, 2000)\n"
-             "profile = sponge.analysis.profile(angles, temperature=300, period=(-np.pi, np.pi))")
+    setup = (
+        "import numpy as np\nfrom triskele import sponge\n"
+        "angles = np.random.default_rng(0).vonmises(0.0, 2.0, 2000)\n"
+        "profile = sponge.analysis.profile(angles, temperature=300, period=(-np.pi, np.pi))"
+    )
     own = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
     cells = [nbformat.v4.new_code_cell(code) for code in (setup, "profile.plot()", "profile.plot()", own)]
     notebook = nbformat.v4.new_notebook(cells=cells)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.docs.pages import Page, assert_output, split_output
 
-PAGE = '''\
+PAGE = """\
 # A page
 
 ```python
@@ -48,7 +48,7 @@ print("drawn:", 3)
 ```text sampled
 drawn: 7
 ```
-'''
+"""
 
 
 @pytest.fixture
@@ -87,28 +87,34 @@ def test_a_block_without_end_is_reported(tmp_path):
         Page.read(tmp_path / "page.md")
 
 
-@pytest.mark.parametrize("shown, printed", [
-    ("loss 0.0101", "loss 0.0102"),
-    ("E = -7.882353 hartree", "E = -7.882355 hartree"),
-    ("1,024 steps in ... s", "1,024 steps in 3.2 s"),
-    ("a   b\nc", "a b\nc"),
-    ("100 of 100", "100 of 99"),
-    ("rates: [0.6  0.81]", "rates: [0.61 0.8 ]"),
-    ("[ 0.3 -0.2]", "[0.3 -0.2]"),
-])
+@pytest.mark.parametrize(
+    "shown, printed",
+    [
+        ("loss 0.0101", "loss 0.0102"),
+        ("E = -7.882353 hartree", "E = -7.882355 hartree"),
+        ("1,024 steps in ... s", "1,024 steps in 3.2 s"),
+        ("a   b\nc", "a b\nc"),
+        ("100 of 100", "100 of 99"),
+        ("rates: [0.6  0.81]", "rates: [0.61 0.8 ]"),
+        ("[ 0.3 -0.2]", "[0.3 -0.2]"),
+    ],
+)
 def test_output_agrees(shown, printed):
     assert_output(shown, printed)
 
 
-@pytest.mark.parametrize("shown, printed", [
-    ("loss 0.0101", "loss 0.0201"),
-    ("loss 0.0101", "loss nan"),
-    ("E = 7.88", "E = -7.88"),
-    ("two words", "two words more"),
-    ("100 of 100", "100 of 80"),
-    ("1 2 3", "1 2"),
-    ("[1 2]", "[12]"),
-])
+@pytest.mark.parametrize(
+    "shown, printed",
+    [
+        ("loss 0.0101", "loss 0.0201"),
+        ("loss 0.0101", "loss nan"),
+        ("E = 7.88", "E = -7.88"),
+        ("two words", "two words more"),
+        ("100 of 100", "100 of 80"),
+        ("1 2 3", "1 2"),
+        ("[1 2]", "[12]"),
+    ],
+)
 def test_output_differs(shown, printed):
     with pytest.raises(AssertionError):
         assert_output(shown, printed)

@@ -26,12 +26,15 @@ def test_every_primitive_has_a_row(page):
     assert not [name for name, p in ours.items() if any(p.vjps or ()) and "| none |" in rows[name]]
 
 
-@pytest.mark.parametrize("row", [
-    "| `cumsum` | scan | `bind(cumsum_p, ct, axis=axis, reverse=not reverse)` | linear | scan_primitive |",
-    "| `hypot` | elementwise | `t * (x / _nonzero(out))`<br>`t * (y / _nonzero(out))` | same | elementwise |",
-    "| `subtract` | elementwise | `t`<br>`-t` | same | elementwise |",
-    "| `floor` | elementwise | none | none | elementwise |",
-])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `cumsum` | scan | `bind(cumsum_p, ct, axis=axis, reverse=not reverse)` | linear | scan_primitive |",
+        "| `hypot` | elementwise | `t * (x / _nonzero(out))`<br>`t * (y / _nonzero(out))` | same | elementwise |",
+        "| `subtract` | elementwise | `t`<br>`-t` | same | elementwise |",
+        "| `floor` | elementwise | none | none | elementwise |",
+    ],
+)
 def test_rules_are_those_of_the_source(page, row):
     assert row in page.splitlines()
 

@@ -19,9 +19,25 @@ def test_site_builds_without_warnings(tmp_path):
     site = tmp_path / "site"
     (tmp_path / "sources").mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "auto", "-c", "docs", tmp_path / "sources",
-         site],
-        cwd=ROOT, capture_output=True, text=True, timeout=900)
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-j",
+            "auto",
+            "-c",
+            "docs",
+            tmp_path / "sources",
+            site,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stderr
     assert not done.stderr, done.stderr
     assert (site / "reference" / "core" / "index.html").stat().st_size > 100_000

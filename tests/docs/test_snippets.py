@@ -18,9 +18,15 @@ PAGES = [*(ROOT / name for name in READMES), *sorted((ROOT / "docs" / "pages").r
 SCRIPTS = [(page, peer) for page in map(Page.read, PAGES) for peer in page.scripts]
 
 
-@pytest.mark.parametrize("page, peer", [
-    pytest.param(page, peer, id=f"{page.path.relative_to(ROOT)}-{peer}",
-                 marks=() if peer == "triskele" else pytest.mark.peer) for page, peer in SCRIPTS])
+@pytest.mark.parametrize(
+    "page, peer",
+    [
+        pytest.param(
+            page, peer, id=f"{page.path.relative_to(ROOT)}-{peer}", marks=() if peer == "triskele" else pytest.mark.peer
+        )
+        for page, peer in SCRIPTS
+    ],
+)
 def test_blocks_run_in_an_empty_folder(page, peer, tmp_path):
     if peer != "triskele" and importlib.util.find_spec(peer) is None:
         pytest.skip(f"{peer} is not installed")
@@ -30,8 +36,13 @@ def test_blocks_run_in_an_empty_folder(page, peer, tmp_path):
     folder.mkdir()
     path = os.pathsep.join(filter(None, [str(ROOT / ".src"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, timeout=300,
-        env=os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg", "TRISKELE_QUIET": "1"})
+        [sys.executable, str(script)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg", "TRISKELE_QUIET": "1"},
+    )
     lacks = re.search(r"ModuleNotFoundError: .*\b(" + "|".join(PEERS) + r")\b", done.stderr)
     if lacks and importlib.util.find_spec(lacks[1]) is None:
         pytest.skip(f"{lacks[1]} is not installed")

@@ -45,14 +45,26 @@ DEMO = {f"{part.script}.py" for part in PARTS}
 def check_example(name, folder):
     picture = folder / f"{name}.png"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src"), "MPLCONFIGDIR": str(folder)}
-    run = subprocess.run([sys.executable, EXAMPLES[name], "--output", picture, *SHORTER.get(name, "").split()],
-                         env=environment, cwd=folder, capture_output=True, text=True, timeout=900)  # busy machines
+    run = subprocess.run(
+        [sys.executable, EXAMPLES[name], "--output", picture, *SHORTER.get(name, "").split()],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )  # busy machines
     assert run.returncode == 0, run.stdout + run.stderr
     assert picture.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in DEMO else pytest.mark.slow)
-                                  for name in EXAMPLES if name != "alanine_water.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in DEMO else pytest.mark.slow)
+        for name in EXAMPLES
+        if name != "alanine_water.py"
+    ],
+)
 def test_example(name, tmp_path):
     check_example(name, tmp_path)
     if name == "sits_peptide.py":

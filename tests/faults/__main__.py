@@ -26,10 +26,14 @@ HEAD = """# Faults tried on purpose
 
 def faults():
     """All faults of the modules of this folder."""
-    modules = [m.name for m in pkgutil.iter_modules(tests.faults.__path__) if not m.name.startswith(("__", "test_"))
-               and m.name != "fault"]
-    return [fault for name in modules
-            for fault in getattr(importlib.import_module(f"tests.faults.{name}"), "FAULTS", [])]
+    modules = [
+        m.name
+        for m in pkgutil.iter_modules(tests.faults.__path__)
+        if not m.name.startswith(("__", "test_")) and m.name != "fault"
+    ]
+    return [
+        fault for name in modules for fault in getattr(importlib.import_module(f"tests.faults.{name}"), "FAULTS", [])
+    ]
 
 
 def main():

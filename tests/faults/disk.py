@@ -41,8 +41,9 @@ def damage(path, rng):
 
 def damaged_cache(rng, folder):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src"), "TRISKELE_CACHE_DIR": str(folder / "kernels")}
-    run = lambda: subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True,
-                                 text=True, timeout=300)
+    run = lambda: subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
+    )
     right = run()
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     for path in files:

@@ -48,6 +48,10 @@ FAULTS = [
     Batch("damaged files of every format", "a result, or a documented error that names the file", files, 100_000),
     Batch("random NumPy programs", "NumPy, eager transforms, jit and vmap agree", programs, 20_000),
     Batch("random circuits", "simulators, gradients and formats agree with plain NumPy", random_circuits, 2_000),
-    Batch("random force-field files",
-          "energies and forces are those of OpenMM and GROMACS, or the file is refused by name", force_fields, 2_000),
+    Batch(
+        "random force-field files",
+        "energies and forces are those of OpenMM and GROMACS, or the file is refused by name",
+        force_fields,
+        2_000,
+    ),
 ]

@@ -34,8 +34,9 @@ def interrupt(call, delay):
 def compiled_loop(rng, folder):
     step = core.jit(lambda x, n: core.fori_loop(0, n, lambda i, y: np.sin(y) + 1.0, x))
     right = step(0.3, 1000)
-    return interrupt(lambda: step(0.3, 10**9),
-                     rng.uniform(0, 0.3)) or (None if step(0.3, 1000) == right else "another result afterwards")
+    return interrupt(lambda: step(0.3, 10**9), rng.uniform(0, 0.3)) or (
+        None if step(0.3, 1000) == right else "another result afterwards"
+    )
 
 
 def simulation(rng, folder):
@@ -52,8 +53,9 @@ def simulation(rng, folder):
 
 def search(rng, folder):
     game = rl.games.ConnectFour()
-    large, small = (rl.MCTS(game, simulations=n, policy=rl.UCT(c=1.4), evaluator=rl.RandomRollout(),
-                            seed=0) for n in (10**8, 100))
+    large, small = (
+        rl.MCTS(game, simulations=n, policy=rl.UCT(c=1.4), evaluator=rl.RandomRollout(), seed=0) for n in (10**8, 100)
+    )
     small(game.initial_state())  # compiles
     wrong = interrupt(lambda: large(game.initial_state()), rng.uniform(0, 0.3))
     if wrong:

@@ -26,8 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def killed(program, folder, wait, delay):
     """Run a program in `folder`, kill it `delay` seconds after it made the file `wait`; its exit status."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / '.src'}{os.pathsep}{ROOT}"}
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=folder, env=environment, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     deadline = time.monotonic() + 300
     while not (folder / wait).exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -64,8 +65,9 @@ def simulation(rng, folder):
         whole.run(step + 200, report=[sponge.DCD("b.dcd", 10), sponge.CSV("b.csv", 10)])
     finally:
         os.chdir(ROOT)
-    if not (np.array_equal(resumed.positions,
-                           whole.positions) and np.array_equal(resumed.velocities, whole.velocities)):
+    if not (
+        np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.velocities, whole.velocities)
+    ):
         return f"resumed at step {step}, positions or velocities differ"
     for kind in ("dcd", "csv"):
         if (folder / f"a.{kind}").read_bytes() != (folder / f"b.{kind}").read_bytes():
@@ -98,8 +100,16 @@ def learner(streamed, folder, epochs):
     draw = np.random.default_rng(3)
     images, labels = draw.normal(size=(120, 6, 6, 1)).astype(np.float32), draw.integers(0, 3, 120)
     source = data.arrays(images, labels).shuffle(seed=1).map(data.image.crop(6, pad=1)).batch(32)
-    net = nn.Sequential([nn.Conv2d(core.random.key(0), 1, 4, 3), nn.BatchNorm.init(4), nn.relu, nn.Dropout(0.2),
-                         lambda x: x.reshape(len(x), -1), nn.Linear.init(core.random.key(1), 144, 3)])
+    net = nn.Sequential(
+        [
+            nn.Conv2d(core.random.key(0), 1, 4, 3),
+            nn.BatchNorm.init(4),
+            nn.relu,
+            nn.Dropout(0.2),
+            lambda x: x.reshape(len(x), -1),
+            nn.Linear.init(core.random.key(1), 144, 3),
+        ]
+    )
     model = train.Model(net, nn.cross_entropy, optim.Adam(1e-3), metrics=["accuracy"], average=0.9)
     callbacks = [train.EarlyStopping("accuracy", patience=10**6), train.ReduceLROnPlateau("loss", patience=2)]
     if folder is not None:
@@ -146,7 +156,11 @@ def cache_writer(rng, folder):
 FAULTS = [
     Fault("kill -9 during a simulation", "it resumes bit for bit, trajectory and log included", simulation, 100),
     Fault("kill -9 while PPO trains", "it resumes bit for bit", training, 50),
-    Fault("kill -9 while a network trains", "it resumes bit for bit, history and callbacks included", network_training,
-          100),
+    Fault(
+        "kill -9 while a network trains",
+        "it resumes bit for bit, history and callbacks included",
+        network_training,
+        100,
+    ),
     Fault("kill -9 while kernels are written to the cache", "no entry is broken", cache_writer, 50),
 ]

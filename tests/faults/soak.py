@@ -83,8 +83,10 @@ def main():
     options = parser.parse_args()
     if options.only:
         rounds, first, last = soak(options.only, 60 * options.minutes)
-        print(f"{options.only:12} {rounds:8,} rounds  {first:8.1f} MiB  {last:8.1f} MiB  {last - first:+.1f} MiB",
-              flush=True)
+        print(
+            f"{options.only:12} {rounds:8,} rounds  {first:8.1f} MiB  {last:8.1f} MiB  {last - first:+.1f} MiB",
+            flush=True,
+        )
         return last - first > ALLOWED
     command = [sys.executable, "-m", "tests.faults.soak", "--minutes", str(options.minutes), "--only"]
     return max(subprocess.run([*command, name], cwd=ROOT).returncode for name in WORKLOADS)

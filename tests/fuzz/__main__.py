@@ -34,8 +34,10 @@ def main():
     kinds = collections.Counter((f.target, re.sub(r"\d+", "0", f.what)[:90]) for f in found)
     for (target, what), number in kinds.most_common():
         print(f"{number:6d} {target}: {what}")
-    print(f"{cases} damaged files for {len(names)} readers in {time.monotonic() - begin:.0f} s: {len(found)} did not "
-          f"end as documented")
+    print(
+        f"{cases} damaged files for {len(names)} readers in {time.monotonic() - begin:.0f} s: {len(found)} did not "
+        f"end as documented"
+    )
     raise SystemExit(bool(found))
 
 

@@ -114,8 +114,23 @@ def zero(data, others, rng):
 def integer(data, others, rng):
     """A binary number of another size."""
     width = int(rng.choice([1, 2, 4, 8]))
-    value = int(rng.choice([0, 1, -1, 2 ** (8 * width - 1) - 1, -(2 ** (8 * width - 1)),
-                            int(rng.integers(-300, 300)) % 2 ** (8 * width - 1)], shuffle=False)) if width < 8 else -1
+    value = (
+        int(
+            rng.choice(
+                [
+                    0,
+                    1,
+                    -1,
+                    2 ** (8 * width - 1) - 1,
+                    -(2 ** (8 * width - 1)),
+                    int(rng.integers(-300, 300)) % 2 ** (8 * width - 1),
+                ],
+                shuffle=False,
+            )
+        )
+        if width < 8
+        else -1
+    )
     at = int(rng.integers(max(len(data) - width, 0) + 1))
     return data[:at] + (value % 2 ** (8 * width)).to_bytes(width, rng.choice(["little", "big"])) + data[at + width :]
 

@@ -123,10 +123,25 @@ def watch(names, first, count, say=lambda text: None):
     while todo:
         batch = [n for n, f, c in todo if (f, c) == todo[0][1:]]
         now, todo = todo[: len(batch)], todo[len(batch) :]
-        command = [sys.executable, "-m", "tests.fuzz", "--work", "--first", str(now[0][1]), "--count", str(now[0][2]),
-                   "--targets", *batch]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
-                                   env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / ".src"), str(ROOT)])})
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz",
+            "--work",
+            "--first",
+            str(now[0][1]),
+            "--count",
+            str(now[0][2]),
+            "--targets",
+            *batch,
+        ]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / ".src"), str(ROOT)])},
+        )
         name, case, last = batch[0], now[0][1] - 1, time.monotonic()
         errors, listening, ended, rest = [], True, False, b""
         while True:

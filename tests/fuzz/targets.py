@@ -71,8 +71,10 @@ def written(write, *values, suffix=""):
 
 
 def plain(*paths):
-    return [gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes()
-            for p in (DATA / "sponge" / p for p in paths)]
+    return [
+        gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes()
+        for p in (DATA / "sponge" / p for p in paths)
+    ]
 
 
 def gzip_bombs():
@@ -83,16 +85,31 @@ def gzip_bombs():
 
 
 def trees():
-    return [{"a": np.arange(6.0).reshape(2, 3), "b": [np.float32(1), None, (True, 3)], "c": np.array([1 + 2j])},
-            np.zeros(3, np.int8), {}]
+    return [
+        {"a": np.arange(6.0).reshape(2, 3), "b": [np.float32(1), None, (True, 3)], "c": np.array([1 + 2j])},
+        np.zeros(3, np.int8),
+        {},
+    ]
 
 
 def header_bombs():
-    return [n.to_bytes(8, "little") + text for n, text in [
-        (2**63, b""), (10**8, b"{}"), (60_000, b"[" * 60_000), (2, b"{}"),
-        *((len(t), t) for t in (b'{"x":{"dtype":"F64","shape":[1099511627776],"data_offsets":[0,8796093022208]}}',
-                                b'{"x":{"dtype":"U8","shape":[0,4611686018427387904],"data_offsets":[0,0]}}',
-                                b'{"__metadata__":{"triskele.tree":"' + b"[" * 50_000 + b'"}}'))]]
+    return [
+        n.to_bytes(8, "little") + text
+        for n, text in [
+            (2**63, b""),
+            (10**8, b"{}"),
+            (60_000, b"[" * 60_000),
+            (2, b"{}"),
+            *(
+                (len(t), t)
+                for t in (
+                    b'{"x":{"dtype":"F64","shape":[1099511627776],"data_offsets":[0,8796093022208]}}',
+                    b'{"x":{"dtype":"U8","shape":[0,4611686018427387904],"data_offsets":[0,0]}}',
+                    b'{"__metadata__":{"triskele.tree":"' + b"[" * 50_000 + b'"}}',
+                )
+            ),
+        ]
+    ]
 
 
 def resealed(data):
@@ -103,9 +120,13 @@ def resealed(data):
         return data
     at += 19 - 8
     blank = head[:at] + b"0" * 64 + head[at + 64 :]
-    return data[:8] + blank[:at] + hashlib.sha256(
-        blank + data[8 + length :]
-    ).hexdigest().encode() + blank[at + 64 :] + data[8 + length :]
+    return (
+        data[:8]
+        + blank[:at]
+        + hashlib.sha256(blank + data[8 + length :]).hexdigest().encode()
+        + blank[at + 64 :]
+        + data[8 + length :]
+    )
 
 
 def cached(path):
@@ -143,8 +164,12 @@ def netcdf():
     file.Conventions, file.ConventionVersion = "AMBERRESTART", "1.0"
     for name, size in (("atom", 3), ("spatial", 3), ("cell_spatial", 3), ("cell_angular", 3)):
         file.createDimension(name, size)
-    for name, axes in (("coordinates", ("atom", "spatial")), ("velocities", ("atom", "spatial")),
-                       ("cell_lengths", ("cell_spatial",)), ("cell_angles", ("cell_angular",))):
+    for name, axes in (
+        ("coordinates", ("atom", "spatial")),
+        ("velocities", ("atom", "spatial")),
+        ("cell_lengths", ("cell_spatial",)),
+        ("cell_angles", ("cell_angular",)),
+    ):
         file.createVariable(name, "d", axes)[:] = 50.0 + np.arange(3)
     file.createVariable("time", "d", ())[...] = 1.0
     file.flush()
@@ -159,14 +184,17 @@ def with_topology(name):
     """A damaged topology with whole parameters and coordinates."""
     peptide = DATA / "sponge" / "parmed"
     if name == "psf":
-        return lambda path: sponge.load(path, peptide / "peptide.prm.gz", peptide / "peptide.rtf.gz",
-                                        peptide / "peptide_charmm27.gro.gz")
+        return lambda path: sponge.load(
+            path, peptide / "peptide.prm.gz", peptide / "peptide.rtf.gz", peptide / "peptide_charmm27.gro.gz"
+        )
     if name == "prm":
-        return lambda path: sponge.load(peptide / "peptide.psf.gz", path, peptide / "peptide.rtf.gz",
-                                        peptide / "peptide_charmm27.gro.gz")
+        return lambda path: sponge.load(
+            peptide / "peptide.psf.gz", path, peptide / "peptide.rtf.gz", peptide / "peptide_charmm27.gro.gz"
+        )
     if name == "rtf":
-        return lambda path: sponge.load(peptide / "peptide.psf.gz", peptide / "peptide.prm.gz", path,
-                                        peptide / "peptide_charmm27.gro.gz")
+        return lambda path: sponge.load(
+            peptide / "peptide.psf.gz", peptide / "peptide.prm.gz", path, peptide / "peptide_charmm27.gro.gz"
+        )
     return lambda path: sponge.load(path, peptide / "peptide_amber.gro.gz")
 
 
@@ -246,7 +274,7 @@ def resume_training(path):
 
 QASM2 = [
     b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b, pi) q; cx q, r; barrier q, r; '
-    b'rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n'
+    b"rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n"
     b"h q; my(0.5, pi/4) q[0], q[2];\ncu1(-1.5e-1) q[0], q[1];\nif (c==1) x q[1];\nmeasure q -> c;\nreset q[0];\n"
 ]
 QASM3 = [
@@ -322,19 +350,23 @@ def all_frames(path):
 QUANTUM = (CircuitError, GateError, ParameterError, ChannelError)
 TARGETS = {
     "core": Target(core.load, lambda: written(core.save, *trees()), (FileFormatError,), ".safetensors", header_bombs),
-    "core resealed": Target(core.load, lambda: written(core.save, *trees()), (FileFormatError,), ".safetensors",
-                            header_bombs, resealed),
+    "core resealed": Target(
+        core.load, lambda: written(core.save, *trees()), (FileFormatError,), ".safetensors", header_bombs, resealed
+    ),
     "cache": Target(cached, cache_entry, (), ".bin"),
     "prmtop": Target(sponge.load, lambda: plain("ala2_vacuum/alanine-dipeptide.prmtop"), LOADING, ".prmtop"),
     "prmtop chamber": Target(sponge.load, lambda: plain("amber/chamber.prmtop.gz"), LOADING, ".prmtop"),
-    "gzip": Target(sponge.load, lambda: [(DATA / "sponge/amber/nbfix.prmtop.gz").read_bytes()], LOADING, ".prmtop.gz",
-                   gzip_bombs),
-    "inpcrd": Target(read_restart, lambda: plain("ala2_vacuum/alanine-dipeptide.crd", "amber/chamber.rst7.gz"), LOADING,
-                     ".rst7"),
+    "gzip": Target(
+        sponge.load, lambda: [(DATA / "sponge/amber/nbfix.prmtop.gz").read_bytes()], LOADING, ".prmtop.gz", gzip_bombs
+    ),
+    "inpcrd": Target(
+        read_restart, lambda: plain("ala2_vacuum/alanine-dipeptide.crd", "amber/chamber.rst7.gz"), LOADING, ".rst7"
+    ),
     "netcdf": Target(read_restart, netcdf, LOADING, ".ncrst"),
     "gro": Target(read_gro, lambda: plain("parmed/peptide_amber.gro.gz"), LOADING, ".gro"),
-    "gro.gz": Target(read_gro, lambda: [(DATA / "sponge/parmed/peptide_amber.gro.gz").read_bytes()], LOADING, ".gro.gz",
-                     gzip_bombs),
+    "gro.gz": Target(
+        read_gro, lambda: [(DATA / "sponge/parmed/peptide_amber.gro.gz").read_bytes()], LOADING, ".gro.gz", gzip_bombs
+    ),
     "top": Target(with_topology("top"), lambda: plain("parmed/amber99sb-ildn.top.gz"), LOADING, ".top"),
     "psf": Target(with_topology("psf"), lambda: plain("parmed/peptide.psf.gz"), LOADING, ".psf"),
     # ParmEd's errors name the .psf
@@ -344,37 +376,54 @@ TARGETS = {
     "pdb trajectory": Target(all_frames, models, LOADING, ".pdb"),
     "dcd": Target(all_frames, Continued(sponge.DCD, ".dcd").seeds, LOADING, ".dcd"),
     # they name the residue
-    "pdb with forcefield": Target(structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb",
-                                  names_file=False),
+    "pdb with forcefield": Target(
+        structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb", names_file=False
+    ),
     "mmcif": Target(read_mmcif, cif, LOADING, ".cif"),
-    "system xml": Target(sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"),
-                         LOADING, ".xml"),
+    "system xml": Target(
+        sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"), LOADING, ".xml"
+    ),
     "ffxml": Target(sponge.ForceField, lambda: [FFXML], LOADING, ".xml"),
     "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", header_bombs),
     "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=resealed),
-    **{f"{kind.__name__.lower()} continued": Target(c.read, c.seeds, (errors.ReporterError,), suffix)
-       for kind, suffix in ((sponge.DCD, ".dcd"), (sponge.XTC, ".xtc"), (sponge.H5MD, ".h5"),
-                            (sponge.CSV, ".csv")) for c in [Continued(kind, suffix)]},
+    **{
+        f"{kind.__name__.lower()} continued": Target(c.read, c.seeds, (errors.ReporterError,), suffix)
+        for kind, suffix in ((sponge.DCD, ".dcd"), (sponge.XTC, ".xtc"), (sponge.H5MD, ".h5"), (sponge.CSV, ".csv"))
+        for c in [Continued(kind, suffix)]
+    },
     "learn": Target(learn.load, networks, (FileFormatError,), ".safetensors"),
     "learn resealed": Target(learn.load, networks, (FileFormatError,), ".safetensors", seal=resealed),
     "training": Target(resume_training, trainings, (errors.CheckpointError,), ".safetensors"),
-    "training resealed": Target(resume_training, trainings, (errors.CheckpointError,), ".safetensors",
-                                seal=resealed),
+    "training resealed": Target(resume_training, trainings, (errors.CheckpointError,), ".safetensors", seal=resealed),
     "qasm 2": Target(text_of(program), lambda: QASM2, (QASMError,), names_file=False),
     "qasm 3": Target(text_of(program), lambda: QASM3, (QASMError,), names_file=False),
-    "circuit json": Target(text_of(quantum.Circuit.from_json), circuits, QUANTUM, names_file=False,
-                           bombs=lambda: [b"[" * 50_000, b'{"format":' * 50_000]),
-    "pauli text": Target(text_of(quantum.PauliSum), lambda: [b"0.5 * X0 Y1 - 2.5e-1 Z3 + 1j * Z0 Z2"],
-                         (quantum.errors.OperatorError,), names_file=False),
+    "circuit json": Target(
+        text_of(quantum.Circuit.from_json),
+        circuits,
+        QUANTUM,
+        names_file=False,
+        bombs=lambda: [b"[" * 50_000, b'{"format":' * 50_000],
+    ),
+    "pauli text": Target(
+        text_of(quantum.PauliSum),
+        lambda: [b"0.5 * X0 Y1 - 2.5e-1 Z3 + 1j * Z0 Z2"],
+        (quantum.errors.OperatorError,),
+        names_file=False,
+    ),
     "policy": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", nested_text),
-    "policy resealed": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors",
-                              seal=resealed),
-    "agent checkpoint": Target(rl.PPO.load, lambda: written(lambda path, agent: agent.save(path), ppo()),
-                               (ReinforceError,), ".chk"),
-    "agent checkpoint resealed": Target(rl.PPO.load,
-                                        lambda: written(lambda path, agent: agent.save(path),
-                                                        ppo()), (ReinforceError, FloatingPointError), ".chk",
-                                        seal=resealed),
+    "policy resealed": Target(
+        use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", seal=resealed
+    ),
+    "agent checkpoint": Target(
+        rl.PPO.load, lambda: written(lambda path, agent: agent.save(path), ppo()), (ReinforceError,), ".chk"
+    ),
+    "agent checkpoint resealed": Target(
+        rl.PPO.load,
+        lambda: written(lambda path, agent: agent.save(path), ppo()),
+        (ReinforceError, FloatingPointError),
+        ".chk",
+        seal=resealed,
+    ),
     "tree": Target(check_tree, searched, (SearchError,), ".safetensors", header_bombs),
     "tree resealed": Target(check_tree, searched, (SearchError,), ".safetensors", seal=resealed),
 }

@@ -164,8 +164,12 @@ def test_errors_have_one_root_and_are_builtin_errors_too():
     import triskele.reinforce.errors as r
     import triskele.sponge.errors as s
 
-    found = [e for m in (errors, q, r, s) for e in vars(m).values()
-             if isinstance(e, type) and issubclass(e, Exception) and not issubclass(e, Warning)]
+    found = [
+        e
+        for m in (errors, q, r, s)
+        for e in vars(m).values()
+        if isinstance(e, type) and issubclass(e, Exception) and not issubclass(e, Warning)
+    ]
     assert len(found) > 30
     for e in found:
         assert issubclass(e, errors.TriskeleError), e

@@ -29,8 +29,9 @@ def _lbfgs(seed=0, **options):
     from triskele.core import optim
 
     begin = np.random.default_rng(seed).uniform(-1, 1, 4)
-    found = optim.LBFGS().minimize(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), begin,
-                                   **options)
+    found = optim.LBFGS().minimize(
+        lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), begin, **options
+    )
     return [found.params, found.value], found.message
 
 
@@ -89,16 +90,18 @@ def _vqe(seed=0, **options):
 def _vqd(seed=0, **options):
     from triskele import quantum
 
-    found = quantum.VQD("Z0 + 0.5 Z1 + 0.3 X0 X1", _circuit(), states=2, starts=2, initial="random",
-                        seed=seed).run(**options)
+    found = quantum.VQD("Z0 + 0.5 Z1 + 0.3 X0 X1", _circuit(), states=2, starts=2, initial="random", seed=seed).run(
+        **options
+    )
     return [found.theta, found.energies], found.message
 
 
 def _qaoa(seed=0, **options):
     from triskele import quantum
 
-    found = quantum.QAOA(quantum.maxcut([(0, 1, 2.0), (1, 2), (2, 0)]), layers=2, initial="random",
-                         seed=seed).run(**options)
+    found = quantum.QAOA(quantum.maxcut([(0, 1, 2.0), (1, 2), (2, 0)]), layers=2, initial="random", seed=seed).run(
+        **options
+    )
     return [found.theta, found.history], found.message
 
 
@@ -106,8 +109,9 @@ def _adapt(seed=0, **options):
     from triskele import quantum
 
     pool = [quantum.Circuit(2).rxy("t", 0, 1), quantum.Circuit(2).ry("t", 0), quantum.Circuit(2).ry("t", 1)]
-    found = quantum.AdaptVQE("Z0 + Z1 + 0.5 X0 X1 + 0.2 X0", pool, quantum.Circuit(2).x(0).x(1),
-                             optimizer="spsa", max_elements=4, seed=seed).run(**options)
+    found = quantum.AdaptVQE(
+        "Z0 + Z1 + 0.5 X0 X1 + 0.2 X0", pool, quantum.Circuit(2).x(0).x(1), optimizer="spsa", max_elements=4, seed=seed
+    ).run(**options)
     return [found.theta, found.history], found.message
 
 
@@ -169,8 +173,9 @@ def _replicas(seed=0, **options):
 def _umbrella(seed=0, **options):
     from triskele import sponge
 
-    windows = sponge.UmbrellaSampling(_springs(), sponge.cv.distance(0, 3), [0.3, 0.4, 0.5], 1000.0, _thermostat(),
-                                      record=5, every=20, seed=seed)
+    windows = sponge.UmbrellaSampling(
+        _springs(), sponge.cv.distance(0, 3), [0.3, 0.4, 0.5], 1000.0, _thermostat(), record=5, every=20, seed=seed
+    )
     windows.run(200, **options)
     return windows.samples, windows.stopped
 
@@ -188,8 +193,7 @@ def _fit(**options):
 
     frames = _springs().positions + np.linspace(-0.02, 0.02, 6)[:, None, None] * np.arange(12).reshape(4, 3)
     energies = [_springs(2000.0).energy(x) for x in frames]
-    found = sponge.fit(_springs(), [sponge.targets.energies_forces(frames, energies)], ["bond/k", "bond/r0"],
-                       **options)
+    found = sponge.fit(_springs(), [sponge.targets.energies_forces(frames, energies)], ["bond/k", "bond/r0"], **options)
     return [*found.parameters.values()], found.stopped
 
 

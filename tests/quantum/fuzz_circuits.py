@@ -17,8 +17,19 @@ from triskele.quantum.gates.function import gate as from_function
 NAMES = ("a", "b", "c", "d")
 KICK = from_function(lambda t: np.cos(t**2) * np.eye(2) - 1j * np.sin(t**2) * np.array([[0, 1], [1, 0]]), 1, 1, "kick")
 CLIFFORD = ["x", "y", "z", "h", "s", "sdg", "sx", "sxdg", "swap", "iswap", "ecr", "dcx"]
-CONSERVING = ["givens", "xx_plus_yy", "fsim", "rz", "p", "rzz", "swap", "iswap", "single_excitation",
-              "double_excitation", "global_phase"]
+CONSERVING = [
+    "givens",
+    "xx_plus_yy",
+    "fsim",
+    "rz",
+    "p",
+    "rzz",
+    "swap",
+    "iswap",
+    "single_excitation",
+    "double_excitation",
+    "global_phase",
+]
 
 
 class Maker:
@@ -34,8 +45,11 @@ class Maker:
         if kind == 1 and symbolic:
             chosen = self.random.choice(NAMES, 2, replace=False)
             return {str(chosen[0]): float(self.random.integers(-3, 4)) + 0.5, str(chosen[1]): -0.25}
-        return float(self.random.choice([0.0, np.pi / 2, np.pi, -np.pi / 4,
-                                         2 * np.pi])) if kind == 2 else float(self.random.uniform(-7, 7))
+        return (
+            float(self.random.choice([0.0, np.pi / 2, np.pi, -np.pi / 4, 2 * np.pi]))
+            if kind == 2
+            else float(self.random.uniform(-7, 7))
+        )
 
     def gate(self, n, symbolic, functions):
         kind = self.random.integers(12)
@@ -53,16 +67,21 @@ class Maker:
             return gates.find("global_phase")
         if kind == 5 and functions:
             return KICK
-        known = [g for g in map(gates.find, gates.names()) if g.num_qubits <= n
-                 and (functions or g.function is None or not symbolic)]
+        known = [
+            g
+            for g in map(gates.find, gates.names())
+            if g.num_qubits <= n and (functions or g.function is None or not symbolic)
+        ]
         return known[self.random.integers(len(known))]
 
     def circuit(self, n, length, symbolic=True, functions=True, names=None):
         circuit = quantum.Circuit(n)
         while len(circuit) < length:
-            gate = gates.find(
-                str(self.random.choice([m for m in names if gates.find(m).num_qubits <= n]))
-            ) if names else self.gate(n, symbolic, functions)
+            gate = (
+                gates.find(str(self.random.choice([m for m in names if gates.find(m).num_qubits <= n])))
+                if names
+                else self.gate(n, symbolic, functions)
+            )
             order = self.random.permutation(n).tolist()
             k = gate.num_qubits
             controls = order[k : k + int(self.random.choice([0, 0, 0, 1, 2, 3]))] if not names else []
@@ -79,8 +98,13 @@ class Maker:
             if not self.random.integers(4):
                 bits = tuple(self.random.permutation(3)[: self.random.integers(1, 4)].tolist())
                 condition = quantum.circuit.Condition(bits, int(self.random.integers(1 << len(bits))))
-            new.append(i.gate, i.qubits, i.params, controls=i.controls,
-                       condition=None if i.gate.name == "barrier" else condition)
+            new.append(
+                i.gate,
+                i.qubits,
+                i.params,
+                controls=i.controls,
+                condition=None if i.gate.name == "barrier" else condition,
+            )
             q, c = int(self.random.integers(n)), int(self.random.integers(3))
             kind = self.random.integers(14)
             if kind < 2:
@@ -100,8 +124,9 @@ class Maker:
 
     def observable(self, n):
         rows = self.random.choice(list("IXYZ"), (5, n))
-        return quantum.PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(row) if p != "I"),
-                                  self.random.normal()) for row in rows])
+        return quantum.PauliSum(
+            [(" ".join(f"{p}{q}" for q, p in enumerate(row) if p != "I"), self.random.normal()) for row in rows]
+        )
 
 
 # -- each check takes a seed
@@ -122,8 +147,9 @@ def pure(seed):
     if n <= 4:
         for simulator in ("density_matrix", "trajectories"):
             result = quantum.run(circuit, theta, simulator=simulator, shots=3, seed=seed)
-            np.testing.assert_allclose(result.density_matrix(), np.outer(expected, expected.conj()), atol=1e-10,
-                                       err_msg=simulator)
+            np.testing.assert_allclose(
+                result.density_matrix(), np.outer(expected, expected.conj()), atol=1e-10, err_msg=simulator
+            )
             assert float(result.expectation(h)) == pytest.approx(energy, abs=1e-10)
 
 
@@ -162,7 +188,10 @@ def counted(circuit, values, simulators, seed, shots=3000):
         for bits in {*p, *(int(b, 2) for b in counts)}:
             q, found = max(p.get(bits, 0.0), 0.0), counts.get(f"{bits:0{circuit.num_clbits}b}", 0)
             assert abs(found - q * shots) <= 6 * np.sqrt(q * abs(1 - q) * shots) + 3e-9 * shots + 1e-6, (
-                simulator, bits, found, q * shots
+                simulator,
+                bits,
+                found,
+                q * shots,
             )
 
 
@@ -173,8 +202,9 @@ def dynamic(seed):
     values = maker.values(circuit)
     theta = [values[name] for name in circuit.parameters]
     exact = mixed.density_matrix(circuit, values)
-    np.testing.assert_allclose(quantum.run(circuit, theta, simulator="density_matrix").density_matrix(), exact,
-                               atol=1e-10)
+    np.testing.assert_allclose(
+        quantum.run(circuit, theta, simulator="density_matrix").density_matrix(), exact, atol=1e-10
+    )
     if not any(i.clbits for i in circuit):
         found = quantum.run(circuit, theta, simulator="trajectories", shots=3000, seed=seed).density_matrix()
         assert np.abs(found - exact).max() < 6 / np.sqrt(3000)
@@ -203,15 +233,20 @@ def transformed(seed):
     same(circuit, circuit.inverse().inverse(), values)
     same(quantum.Circuit(n), quantum.Circuit(n).extend(circuit).extend(circuit.inverse()).bind(values), {})
     assert circuit.inverse().names == circuit.names
-    same(circuit,
-         quantum.decompose(circuit,
-                           str(maker.random.choice(["u cx", "rz sx cx", "rz ry cz", "rx ry iswap", "rz h rzz",
-                                                    "u ecr"])).split()), values)
+    same(
+        circuit,
+        quantum.decompose(
+            circuit,
+            str(maker.random.choice(["u cx", "rz sx cx", "rz ry cz", "rx ry iswap", "rz h rzz", "u ecr"])).split(),
+        ),
+        values,
+    )
     half = dict(list(values.items())[::2])
     np.testing.assert_allclose(twin.unitary(circuit.bind(half), values), twin.unitary(circuit, values), atol=1e-11)
     whole = quantum.Circuit(n + 1).extend(circuit.control(n))
-    np.testing.assert_allclose(twin.unitary(whole, values)[1 << n :, 1 << n :], twin.unitary(circuit, values),
-                               atol=1e-11)
+    np.testing.assert_allclose(
+        twin.unitary(whole, values)[1 << n :, 1 << n :], twin.unitary(circuit, values), atol=1e-11
+    )
     assert circuit.copy() == circuit and circuit.remap(range(n)).names == circuit.names
 
 
@@ -229,8 +264,9 @@ def read_back(seed):
     circuit, values = _unitary(seed)
     assert quantum.Circuit.from_json(circuit.to_json()) == circuit
     same(circuit, quantum.Circuit.from_qasm(circuit.to_qasm(3)), values)
-    same(circuit, quantum.Circuit.from_qasm(circuit.bind(values).to_qasm(2)), values,
-         phase=False) if not circuit.names else None
+    same(
+        circuit, quantum.Circuit.from_qasm(circuit.bind(values).to_qasm(2)), values, phase=False
+    ) if not circuit.names else None
 
 
 def qiskit_and_cirq(seed):
@@ -254,8 +290,9 @@ def _dynamic(seed):
     """Return a random circuit with measurements, and one with noise too."""
     maker = Maker(seed)
     n = int(maker.random.integers(1, 4))
-    circuit = maker.dynamic(maker.circuit(n, int(maker.random.integers(0, 10)), symbolic=False, functions=False),
-                            noisy=False)
+    circuit = maker.dynamic(
+        maker.circuit(n, int(maker.random.integers(0, 10)), symbolic=False, functions=False), noisy=False
+    )
     return circuit, maker.dynamic(maker.circuit(n, 5, functions=False))
 
 
@@ -263,8 +300,10 @@ def dynamic_read_back(seed):
     """Circuits with measurements, there and back through our own formats."""
     circuit, noisy = _dynamic(seed)
     assert quantum.Circuit.from_json(noisy.to_json()) == noisy
-    _same_branches(circuit, {"qasm3": quantum.Circuit.from_qasm(circuit.to_qasm(3)),
-                             "json": quantum.Circuit.from_json(circuit.to_json())})
+    _same_branches(
+        circuit,
+        {"qasm3": quantum.Circuit.from_qasm(circuit.to_qasm(3)), "json": quantum.Circuit.from_json(circuit.to_json())},
+    )
 
 
 def dynamic_qiskit(seed):
@@ -280,8 +319,9 @@ def _same_branches(circuit, others):
     for name, other in others.items():
         found = mixed.branches(other)
         for bits in {*expected, *found}:
-            np.testing.assert_allclose(found.get(bits, 0 * expected[0]), expected.get(bits, 0 * expected[0]), atol=1e-9,
-                                       err_msg=name)
+            np.testing.assert_allclose(
+                found.get(bits, 0 * expected[0]), expected.get(bits, 0 * expected[0]), atol=1e-9, err_msg=name
+            )
 
 
 def gradients(seed):
@@ -300,15 +340,21 @@ def gradients(seed):
 
     # fourth order: steps of 1e-3 leave some 1e-11 times the fifth derivative
     step = 1e-3
-    slopes = np.array([(8 * (energy(theta + e) - energy(theta - e)) - energy(theta + 2 * e) + energy(theta - 2 * e))
-                       / (12 * step) for e in step * np.eye(len(theta))])
+    slopes = np.array(
+        [
+            (8 * (energy(theta + e) - energy(theta - e)) - energy(theta + 2 * e) + energy(theta - 2 * e)) / (12 * step)
+            for e in step * np.eye(len(theta))
+        ]
+    )
     close = {"rtol": 1e-5, "atol": 1e-5}
     np.testing.assert_allclose(quantum.Expectation(circuit, h).value_and_grad(theta)[1], slopes, **close)
-    np.testing.assert_allclose(quantum.Expectation(circuit, h, simulator="density_matrix").value_and_grad(theta)[1],
-                               slopes, **close)
+    np.testing.assert_allclose(
+        quantum.Expectation(circuit, h, simulator="density_matrix").value_and_grad(theta)[1], slopes, **close
+    )
     if all(i.gate.function is None for i in circuit if hasattr(i.gate, "function")):
-        np.testing.assert_allclose(quantum.Expectation(circuit, h, gradient="parameter_shift").value_and_grad(theta)[1],
-                                   slopes, **close)
+        np.testing.assert_allclose(
+            quantum.Expectation(circuit, h, gradient="parameter_shift").value_and_grad(theta)[1], slopes, **close
+        )
 
 
 def pennylane(seed):
@@ -322,8 +368,15 @@ def pennylane(seed):
         "Hadamard S T SX PauliY CNOT CZ SWAP ISWAP".split(),
         "RX RY RZ PhaseShift CRX CRY ControlledPhaseShift IsingXX IsingXY SingleExcitation GlobalPhase".split(),
     )
-    steps = [(str(random.choice(plain if random.integers(2) else turning)), random.permutation(n).tolist(),
-              int(random.integers(5)), int(random.integers(4))) for _ in range(15)]
+    steps = [
+        (
+            str(random.choice(plain if random.integers(2) else turning)),
+            random.permutation(n).tolist(),
+            int(random.integers(5)),
+            int(random.integers(4)),
+        )
+        for _ in range(15)
+    ]
 
     def circuit(theta):
         for name, order, k, how in steps:
@@ -340,8 +393,9 @@ def pennylane(seed):
         return qml.expval(qml.PauliZ(0) @ qml.PauliX(1) + 0.3 * qml.PauliY(n - 1))
 
     theta = qml.numpy.array(random.uniform(-3, 3, 5), requires_grad=True)
-    found, expected = (qml.QNode(circuit,
-                                 device) for device in (TriskeleQubit(wires=n), qml.device("default.qubit", wires=n)))
+    found, expected = (
+        qml.QNode(circuit, device) for device in (TriskeleQubit(wires=n), qml.device("default.qubit", wires=n))
+    )
     assert float(found(theta)) == pytest.approx(float(expected(theta)), abs=1e-9)
     np.testing.assert_allclose(qml.grad(found)(theta), qml.grad(expected)(theta), atol=1e-7)
 

@@ -72,8 +72,12 @@ def test_what_cannot_be_changed():
 def test_arrays_that_were_handed_in_are_copied():
     matrix, kraus = np.array([[0, 1], [1, 0]], complex), np.array([[[1, 0], [0, 1]]], complex)
     x, z, c = np.array([[1]], np.uint64), np.array([[0]], np.uint64), np.array([1.0])
-    circuit = quantum.Circuit(1).append(Gate("mine", 1, constant=matrix),
-                                        0).unitary(matrix, 0).append(quantum.gate(lambda: matrix, 1, 0), 0)
+    circuit = (
+        quantum.Circuit(1)
+        .append(Gate("mine", 1, constant=matrix), 0)
+        .unitary(matrix, 0)
+        .append(quantum.gate(lambda: matrix, 1, 0), 0)
+    )
     circuit.append(noise.kraus(kraus), 0)
     h = quantum.PauliSum.from_arrays(x, z, c)
     for array in (matrix, kraus, x, z, c):
@@ -122,14 +126,20 @@ def test_results_are_not_shared():
 def test_copies_are_on_their_own():
     circuit = quantum.Circuit(2).h(0).unitary(np.eye(4)[[1, 0, 3, 2]], [0, 1]).rx("a", 1)
     quantum.run(circuit, [0.1])
-    for other in (copy.deepcopy(circuit), copy.copy(circuit).copy(), pickle.loads(pickle.dumps(circuit)),
-                  circuit.copy()):
+    for other in (
+        copy.deepcopy(circuit),
+        copy.copy(circuit).copy(),
+        pickle.loads(pickle.dumps(circuit)),
+        circuit.copy(),
+    ):
         other.x(0)
         assert len(other) == len(circuit) + 1
-        np.testing.assert_allclose(quantum.run(other, [0.1]).statevector(), twin.statevector(other, {"a": 0.1}),
-                                   atol=1e-14)
-        np.testing.assert_allclose(quantum.run(circuit, [0.1]).statevector(), twin.statevector(circuit, {"a": 0.1}),
-                                   atol=1e-14)
+        np.testing.assert_allclose(
+            quantum.run(other, [0.1]).statevector(), twin.statevector(other, {"a": 0.1}), atol=1e-14
+        )
+        np.testing.assert_allclose(
+            quantum.run(circuit, [0.1]).statevector(), twin.statevector(circuit, {"a": 0.1}), atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("simulator", ["statevector", "trajectories", "density_matrix", "subspace"])
@@ -163,16 +173,22 @@ def one_round(number):
     quantum.Expectation(circuit, "Z0 + X1 Y2").value_and_grad(theta)
     quantum.Circuit.from_json(circuit.to_json())
     circuit.inverse().bind(theta)
-    small = quantum.Circuit(3, 2).unitary(np.linalg.qr(unitary[:8, :8])[0], [0, 1, 2]).append(
-        noise.amplitude_damping(float(random.uniform(0.1, 0.9))), 0
+    small = (
+        quantum.Circuit(3, 2)
+        .unitary(np.linalg.qr(unitary[:8, :8])[0], [0, 1, 2])
+        .append(noise.amplitude_damping(float(random.uniform(0.1, 0.9))), 0)
     )
     small.ry("a", 1).measure(0, 0)
     with small.when(0):
         small.x(1)
     for simulator in ("density_matrix", "trajectories"):
         quantum.run(small, [0.3], simulator=simulator, shots=16, seed=1).counts()
-    quantum.run(quantum.Circuit(3).h(0).cx(0, 1).depolarizing(float(random.uniform(0.1, 0.9)), 2),
-                simulator="stabilizer", shots=64, seed=1)
+    quantum.run(
+        quantum.Circuit(3).h(0).cx(0, 1).depolarizing(float(random.uniform(0.1, 0.9)), 2),
+        simulator="stabilizer",
+        shots=64,
+        seed=1,
+    )
     quantum.run(quantum.Circuit(4).x(0).givens("a", 0, 1).givens("b", 1, 2), theta[:2], simulator="subspace")
     quantum.Circuit.from_qasm(
         quantum.Circuit(3).unitary(np.linalg.qr(unitary[:4, :4])[0], [0, 1]).rx("a", 0).to_qasm(3)

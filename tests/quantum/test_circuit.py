@@ -40,8 +40,9 @@ def test_control_acts_where_the_control_is_one(circuit):
 @given(SMALL, st.integers(0, 3))
 def test_repeat_is_a_power(circuit, times):
     u = twin.unitary(circuit, VALUES)
-    np.testing.assert_allclose(twin.unitary(circuit.repeat(times), VALUES), np.linalg.matrix_power(u, times),
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        twin.unitary(circuit.repeat(times), VALUES), np.linalg.matrix_power(u, times), atol=1e-12
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -109,8 +110,15 @@ def test_arrays_make_the_circuit_that_calls_make():
     expected = quantum.Circuit(6)
     for _ in range(200):
         name = str(random.choice(["h", "cx", "rz", "u", "ccx", "rzz", "crx"]))
-        width, angles = {"h": (1, 0), "cx": (2, 0), "rz": (1, 1), "u": (1, 3), "ccx": (3, 0), "rzz": (2, 1),
-                         "crx": (2, 1)}[name]
+        width, angles = {
+            "h": (1, 0),
+            "cx": (2, 0),
+            "rz": (1, 1),
+            "u": (1, 3),
+            "ccx": (3, 0),
+            "rzz": (2, 1),
+            "crx": (2, 1),
+        }[name]
         wires, numbers = random.permutation(6)[:width].tolist(), random.normal(size=angles).tolist()
         expected.append(name, wires, numbers)
         names.append(name)
@@ -163,8 +171,11 @@ def test_bad_arrays(names, qubits, params, error, message):
         (lambda: quantum.Circuit(2).remap([0, 0]), CircuitError, "2 different qubits"),
         (lambda: quantum.Circuit(2).repeat(-1), CircuitError, ">= 0, got -1"),
         (lambda: quantum.Circuit(1).rx("a", 0).bind({"b": 1.0}), ParameterError, r"no parameters \['b'\]"),
-        (lambda: quantum.Circuit(1).rx("a", 0).bind([1.0, 2.0]), ParameterError,
-         r"values must have shape \(1,\), got \(2,\) \(one for each"),
+        (
+            lambda: quantum.Circuit(1).rx("a", 0).bind([1.0, 2.0]),
+            ParameterError,
+            r"values must have shape \(1,\), got \(2,\) \(one for each",
+        ),
         (lambda: quantum.Circuit(1).rx("a", 0).bind([np.inf]), ParameterError, "must be finite"),
     ],
 )

@@ -67,27 +67,45 @@ def test_noise_models_keep_rules_for_measurements_and_resets(copied):
     circuit = quantum.Circuit(2).x(0).reset(0).measure_all()
     noisy = circuit.with_noise(model)
     # flips before reset and both measurements, relaxation during each of the three and while qubit 1 waits for none
-    assert noisy.counts() == {"x": 1, "reset": 1, "measure": 2, "bit_flip": 3, "thermal_relaxation": 3,
-                              "readout_error": 2}
+    assert noisy.counts() == {
+        "x": 1,
+        "reset": 1,
+        "measure": 2,
+        "bit_flip": 3,
+        "thermal_relaxation": 3,
+        "readout_error": 2,
+    }
     assert circuit.with_noise(copied(model)) == noisy == copied(noisy)
 
 
 THINGS = {
-    **{simulator: (lambda s=simulator: quantum.run(CIRCUIT, [np.pi], simulator=s, shots=20),
-                   lambda r: (r.counts(), r.expectation("Z0 Z1")))
-       for simulator in ("statevector", "density_matrix", "trajectories", "stabilizer")},
-    "subspace": (lambda: quantum.run(quantum.Circuit(2).x(0).givens("a", 0, 1), [0.3], simulator="subspace", shots=20),
-                 lambda r: (r.counts(), r.expectation("Z0"))),
+    **{
+        simulator: (
+            lambda s=simulator: quantum.run(CIRCUIT, [np.pi], simulator=s, shots=20),
+            lambda r: (r.counts(), r.expectation("Z0 Z1")),
+        )
+        for simulator in ("statevector", "density_matrix", "trajectories", "stabilizer")
+    },
+    "subspace": (
+        lambda: quantum.run(quantum.Circuit(2).x(0).givens("a", 0, 1), [0.3], simulator="subspace", shots=20),
+        lambda r: (r.counts(), r.expectation("Z0")),
+    ),
     "counts": (lambda: quantum.run(dynamic(), shots=20), lambda r: r.counts()),
     "samples": (lambda: quantum.run(CIRCUIT, [0.3]).sample(20), lambda s: s.counts()),
-    **{f"expectation, {simulator}": (lambda s=simulator, n=shots: quantum.Expectation(CIRCUIT, H, simulator=s, shots=n),
-                                     lambda e: e(np.array([0.3])))
-       for simulator, shots in (("statevector", None), ("density_matrix", None), ("trajectories", 20))},
+    **{
+        f"expectation, {simulator}": (
+            lambda s=simulator, n=shots: quantum.Expectation(CIRCUIT, H, simulator=s, shots=n),
+            lambda e: e(np.array([0.3])),
+        )
+        for simulator, shots in (("statevector", None), ("density_matrix", None), ("trajectories", 20))
+    },
     "VQE": (lambda: quantum.VQE(H, CIRCUIT, initial="random"), lambda v: v.run().energy),
     "result of VQE": (lambda: quantum.VQE(H, CIRCUIT, initial="random").run(), lambda r: r.theta.tolist()),
     "QAOA": (lambda: quantum.QAOA(quantum.maxcut([(0, 1), (1, 2)]), layers=1), lambda q: q.run().bits),
-    "kernel": (lambda: quantum.FidelityKernel(quantum.Circuit(1).ry("x", 0).as_encoder()),
-               lambda k: k(np.array([[0.1], [0.4]])).tolist()),
+    "kernel": (
+        lambda: quantum.FidelityKernel(quantum.Circuit(1).ry("x", 0).as_encoder()),
+        lambda k: k(np.array([[0.1], [0.4]])).tolist(),
+    ),
     "molecule": (lambda: quantum.molecules.load("H2"), lambda m: (m.fci_energy, m.hamiltonian)),
     "readout": (lambda: mitigation.Readout([[[0.9, 0.2], [0.1, 0.8]]]), lambda r: r.matrices.tolist()),
 }

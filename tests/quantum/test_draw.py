@@ -30,13 +30,16 @@ def assert_drawn(drawing, expected):
 
 def test_gates_controls_and_parameters():
     circuit = Circuit(2).h(0).cx(0, 1).rz("a", 1)
-    assert_drawn(circuit.draw(width=80), """
+    assert_drawn(
+        circuit.draw(width=80),
+        """
          ┌───┐
     q0: ─┤ H ├─●───────────
          └───┘ │ ┌───────┐
     q1: ───────⊕─┤ RZ(a) ├─
                  └───────┘
-    """)
+    """,
+    )
 
 
 def test_measurements_go_to_the_classical_wire_and_conditions_come_from_it():
@@ -45,7 +48,9 @@ def test_measurements_go_to_the_classical_wire_and_conditions_come_from_it():
         circuit.x(2)
     with circuit.when(0):
         circuit.z(2)
-    assert_drawn(circuit.draw(width=80), """
+    assert_drawn(
+        circuit.draw(width=80),
+        """
           ┌───┐     ┌───┐ ┌───┐
      q0: ─┤ H ├───●─┤ H ├─┤ M ├───────────────────
           ├───┤   │ └───┘ └─╥─┘ ┌───┐
@@ -55,7 +60,8 @@ def test_measurements_go_to_the_classical_wire_and_conditions_come_from_it():
                             ║     ║   └─╥─┘ └─╥─┘
     c: 2/═══════════════════╩═════╩═════╩═════╩═══
                             0     1   c1=1  c0=1
-    """)
+    """,
+    )
 
 
 def test_a_readout_error_is_said_at_its_measurement():
@@ -69,19 +75,24 @@ def test_a_condition_on_several_bits():
     with circuit.when([0, 2], 3):
         circuit.cx(1, 0)
     circuit.measure(1, 2)
-    assert_drawn(circuit.draw(width=80), """
+    assert_drawn(
+        circuit.draw(width=80),
+        """
      q0: ────⊕───────────
              │     ┌───┐
      q1: ────●─────┤ M ├─
              ║     └─╥─┘
     c: 3/════╩═══════╩═══
           c[0,2]=3   2
-    """)
+    """,
+    )
 
 
 def test_gates_without_boxes_and_barriers():
     circuit = Circuit(4).swap(0, 2).cz(0, 3).ccx(0, 1, 3).cswap(1, 0, 3).barrier(1, 2).ccz(0, 1, 2)
-    assert_drawn(circuit.draw(width=80), """
+    assert_drawn(
+        circuit.draw(width=80),
+        """
     q0: ─×─●─●─×───●─
          │ │ │ │   │
     q1: ─┼─┼─●─●─░─●─
@@ -89,14 +100,21 @@ def test_gates_without_boxes_and_barriers():
     q2: ─×─┼─┼─┼─░─●─
            │ │ │
     q3: ───●─⊕─×─────
-    """)
+    """,
+    )
 
 
 def test_wide_gates_number_their_qubits_and_let_others_pass():
-    circuit = Circuit(4).rzz("g", 1, 2).rzz(0.3, 0, 2).append(
-        "rzz", [0, 2], [1.0], controls=[1]
-    ).append("iswap", [3, 2], controls=[0])
-    assert_drawn(circuit.draw(width=80), """
+    circuit = (
+        Circuit(4)
+        .rzz("g", 1, 2)
+        .rzz(0.3, 0, 2)
+        .append("rzz", [0, 2], [1.0], controls=[1])
+        .append("iswap", [3, 2], controls=[0])
+    )
+    assert_drawn(
+        circuit.draw(width=80),
+        """
                      ┌───────────┐ ┌─────────┐
     q0: ─────────────┤0          ├─┤0        ├─────●──────
          ┌─────────┐ │           │ │         │     │
@@ -106,35 +124,49 @@ def test_wide_gates_number_their_qubits_and_let_others_pass():
          └─────────┘ └───────────┘ └─────────┘ │  iSWAP │
     q3: ───────────────────────────────────────┤0       ├─
                                                └────────┘
-    """)
+    """,
+    )
 
 
 def test_angles_are_short_and_the_global_phase_is_said_above():
-    circuit = Circuit(2).rx(np.pi / 3, 0).p(-3 * np.pi / 4,
-                                            1).u(0.1234567, "x", {"alpha": 2, "beta": -0.5}, 0).crz("theta", 1, 0)
-    assert_drawn(circuit.global_phase(np.pi / 4).global_phase("a").draw(width=80), """
+    circuit = (
+        Circuit(2)
+        .rx(np.pi / 3, 0)
+        .p(-3 * np.pi / 4, 1)
+        .u(0.1234567, "x", {"alpha": 2, "beta": -0.5}, 0)
+        .crz("theta", 1, 0)
+    )
+    assert_drawn(
+        circuit.global_phase(np.pi / 4).global_phase("a").draw(width=80),
+        """
     global phase: a + π/4
          ┌──────────┐ ┌───────────────────────────────┐ ┌───────────┐
     q0: ─┤ RX(π/3)  ├─┤ U(0.123, x, 2alpha - 0.5beta) ├─┤ RZ(theta) ├─
          ├──────────┤ └───────────────────────────────┘ └─────┬─────┘
     q1: ─┤ P(-3π/4) ├─────────────────────────────────────────●───────
          └──────────┘
-    """)
+    """,
+    )
 
 
 def test_resets_and_a_controlled_global_phase():
-    assert_drawn(Circuit(2).reset(1).append("global_phase", [], ["a"], controls=[0, 1]).draw(width=80), """
+    assert_drawn(
+        Circuit(2).reset(1).append("global_phase", [], ["a"], controls=[0, 1]).draw(width=80),
+        """
                  ┌──────┐
     q0: ─────────┤ P(a) ├─
          ┌─────┐ └──┬───┘
     q1: ─┤ |0⟩ ├────●─────
          └─────┘
-    """)
+    """,
+    )
 
 
 def test_long_circuits_go_on_below():
     circuit = Circuit(2).h(0).cx(0, 1).rz("a", 1).rz("b", 0).cx(1, 0).h(1).h(0).x(1)
-    assert_drawn(circuit.draw(width=30), """
+    assert_drawn(
+        circuit.draw(width=30),
+        """
          ┌───┐   ┌───────┐
     q0: ─┤ H ├─●─┤ RZ(b) ├─⊕─»
          └───┘ │ ├───────┤ │
@@ -146,8 +178,8 @@ def test_long_circuits_go_on_below():
          ├───┤ ┌───┐
     q1: ─┤ H ├─┤ X ├─
          └───┘ └───┘
-    """)
-
+    """,
+    )
 
 
 def test_nothing_is_too_small_to_draw():
@@ -165,8 +197,15 @@ def random_circuit(n, gates, rng):
         if name in ("barrier", "measure"):
             getattr(circuit, name)(qubits[0])
         else:
-            k, p = {"h": (1, 0), "rx": (1, 1), "cx": (2, 0), "rzz": (2, 1), "ccx": (3, 0), "swap": (2, 0),
-                    "fsim": (2, 2)}[name]
+            k, p = {
+                "h": (1, 0),
+                "rx": (1, 1),
+                "cx": (2, 0),
+                "rzz": (2, 1),
+                "ccx": (3, 0),
+                "swap": (2, 0),
+                "fsim": (2, 2),
+            }[name]
             circuit.append(str(name), qubits[:k], rng.choice([0.5, "alpha", np.pi / 3, "a + 2*b"], p).tolist())
     return circuit
 
@@ -200,8 +239,9 @@ def test_every_channel_can_be_drawn():
     for name, maker in CHANNELS.items():
         if maker.arguments in arguments and name not in ("kraus", "thermal_relaxation", "pauli_channel"):
             getattr(circuit, name)(*arguments[maker.arguments], 1)
-    circuit.thermal_relaxation(50.0, 70.0, 1.0,
-                               2).kraus([np.eye(2)], 0).pauli_channel({"X": 0.1}, 0).depolarizing(0.5, 0, 2)
+    circuit.thermal_relaxation(50.0, 70.0, 1.0, 2).kraus([np.eye(2)], 0).pauli_channel({"X": 0.1}, 0).depolarizing(
+        0.5, 0, 2
+    )
     text = circuit.draw(width=1000)
     for i in circuit:
         assert i.gate.name in text
@@ -266,21 +306,39 @@ def boxes_of_texts(figure):
 
 
 def overlapping(boxes):
-    return [(a, b) for k, a in enumerate(boxes) for b in boxes[:k]
-            if min(a.x1, b.x1) - max(a.x0, b.x0) > 0.5 and min(a.y1, b.y1) - max(a.y0, b.y0) > 0.5]
+    return [
+        (a, b)
+        for k, a in enumerate(boxes)
+        for b in boxes[:k]
+        if min(a.x1, b.x1) - max(a.x0, b.x0) > 0.5 and min(a.y1, b.y1) - max(a.y0, b.y0) > 0.5
+    ]
 
 
 def long_names():
-    c = Circuit(3, 2).rx("a_rather_long_name_of_an_angle",
-                         0).u("x", {"y": 2.5, "z": -1.25}, np.pi / 7, 1).fsim("theta[0]", "theta[1]", 0, 2)
-    return c.measure([0, 1]).append("rz", 2, ["a"],
-                                    condition=gates.instruction.Condition((0, 1), 2)).global_phase("phi")
+    c = (
+        Circuit(3, 2)
+        .rx("a_rather_long_name_of_an_angle", 0)
+        .u("x", {"y": 2.5, "z": -1.25}, np.pi / 7, 1)
+        .fsim("theta[0]", "theta[1]", 0, 2)
+    )
+    return (
+        c.measure([0, 1]).append("rz", 2, ["a"], condition=gates.instruction.Condition((0, 1), 2)).global_phase("phi")
+    )
 
 
-@pytest.mark.parametrize("circuit", [
-    random_circuit(20, 100,
-                   np.random.default_rng(3)), quantum.qft(6), long_names(), Circuit(1).x(0), Circuit(1), Circuit(0), Circuit(40).h(39),  # noqa: E501
-], ids=["20x100", "qft", "names", "one", "none", "empty", "tall"])
+@pytest.mark.parametrize(
+    "circuit",
+    [
+        random_circuit(20, 100, np.random.default_rng(3)),
+        quantum.qft(6),
+        long_names(),
+        Circuit(1).x(0),
+        Circuit(1),
+        Circuit(0),
+        Circuit(40).h(39),
+    ],
+    ids=["20x100", "qft", "names", "one", "none", "empty", "tall"],
+)
 def test_texts_of_a_figure_overlap_nowhere_and_lie_inside_it(circuit):
     figure = circuit.draw("mpl")
     texts = boxes_of_texts(figure)
@@ -295,8 +353,12 @@ def test_boxes_are_as_wide_as_their_text(rng):
     from matplotlib.collections import PatchCollection
 
     axes = figure.axes[0]
-    shapes = [path.transformed(axes.transData).get_extents() for c in axes.collections
-              if isinstance(c, PatchCollection) for path in c.get_paths()]
+    shapes = [
+        path.transformed(axes.transData).get_extents()
+        for c in axes.collections
+        if isinstance(c, PatchCollection)
+        for path in c.get_paths()
+    ]
     patches = [p for p in shapes if p.width > 30]  # boxes, not dots
     for axes_text in figure.axes[0].texts:
         box = axes_text.get_window_extent(figure.canvas.get_renderer())

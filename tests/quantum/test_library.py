@@ -1,6 +1,5 @@
 """Circuits of the library against the states and matrices that define them."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,10 +76,17 @@ def test_preparation_is_short_where_the_state_is_simple():
     assert "cx" not in quantum.prepare_state(product).counts()
 
 
-@pytest.mark.parametrize("vector, message", [
-    ([1, 1], "norm must be 1, got 1.41421356"), ([1, 0, 0], "2\\*\\*n"), ([], "2\\*\\*n"), ([[1, 0]], "shape"),
-    ([np.nan, 0], "norm"), ([0, 0], "norm"),
-])
+@pytest.mark.parametrize(
+    "vector, message",
+    [
+        ([1, 1], "norm must be 1, got 1.41421356"),
+        ([1, 0, 0], "2\\*\\*n"),
+        ([], "2\\*\\*n"),
+        ([[1, 0]], "shape"),
+        ([np.nan, 0], "norm"),
+        ([0, 0], "norm"),
+    ],
+)
 def test_preparation_refuses(vector, message):
     with pytest.raises(CircuitError, match=message):
         quantum.prepare_state(vector)

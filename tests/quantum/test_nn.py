@@ -37,8 +37,11 @@ class Hybrid:
 def network():
     a, b, c = random.split(random.key(0), 3)
     z = [quantum.PauliSum(f"Z{q}") for q in range(3)]
-    return Hybrid(nn.Linear.init(a, 2, 3, dtype=np.float64), quantum.nn.Layer.init(b, circuit(3), z),
-                  nn.Linear.init(c, 3, 1, dtype=np.float64))
+    return Hybrid(
+        nn.Linear.init(a, 2, 3, dtype=np.float64),
+        quantum.nn.Layer.init(b, circuit(3), z),
+        nn.Linear.init(c, 3, 1, dtype=np.float64),
+    )
 
 
 def test_shapes_and_values():

@@ -13,7 +13,8 @@ from triskele.quantum.parameters import Linear, Parameter, angle
 NUMBERS = st.floats(-100, 100, allow_nan=False)
 EXPRESSIONS = st.builds(
     lambda terms, constant: sum((c * Parameter(n) for n, c in terms), Linear(())) + constant,
-    st.lists(st.tuples(st.sampled_from("abc"), NUMBERS), max_size=4), NUMBERS,
+    st.lists(st.tuples(st.sampled_from("abc"), NUMBERS), max_size=4),
+    NUMBERS,
 )
 VALUES = {"a": 0.3, "b": -2.0, "c": 11.0}
 
@@ -21,8 +22,14 @@ VALUES = {"a": 0.3, "b": -2.0, "c": 11.0}
 @given(EXPRESSIONS, EXPRESSIONS, NUMBERS)
 def test_arithmetic_is_that_of_the_values(x, y, k):
     for made, expected in (
-        (x + y, x(VALUES) + y(VALUES)), (x - y, x(VALUES) - y(VALUES)), (k * x, k * x(VALUES)), (x * k, k * x(VALUES)),
-        (-x, -x(VALUES)), (x + k, x(VALUES) + k), (k - x, k - x(VALUES)), (x / 4, x(VALUES) / 4),
+        (x + y, x(VALUES) + y(VALUES)),
+        (x - y, x(VALUES) - y(VALUES)),
+        (k * x, k * x(VALUES)),
+        (x * k, k * x(VALUES)),
+        (-x, -x(VALUES)),
+        (x + k, x(VALUES) + k),
+        (k - x, k - x(VALUES)),
+        (x / 4, x(VALUES) / 4),
     ):
         assert made(VALUES) == pytest.approx(expected, abs=1e-9)
 
@@ -44,12 +51,22 @@ def test_binding_in_steps(x):
 @pytest.mark.parametrize(
     ("text", "terms", "constant"),
     [
-        ("a", {"a": 1}, 0), ("2*a", {"a": 2}, 0), ("2a - b/4 + 1.5", {"a": 2, "b": -0.25}, 1.5),
-        ("-x[0] + pi", {"x[0]": -1}, math.pi), (" a + a ", {"a": 2}, 0), ("1e-3*t", {"t": 1e-3}, 0),
-        (".5*t-.5", {"t": 0.5}, -0.5), ("layer_1.q2", {"layer_1.q2": 1}, 0), ("pi*a", {"a": math.pi}, 0),
-        ("(a+b)/2", {"a": 0.5, "b": 0.5}, 0), ("a*2 - pi/4*b", {"a": 2, "b": -math.pi / 4}, 0),
-        ("-(2*(a - 3) + pi)*0.5/2", {"a": -0.5}, 1.5 - math.pi / 4), ("2 pi * a/(1 + 3)", {"a": math.pi / 2}, 0),
-        ("a - -b", {"a": 1, "b": 1}, 0), (".5e1*a", {"a": 5}, 0), ("0*a + 1", {}, 1),
+        ("a", {"a": 1}, 0),
+        ("2*a", {"a": 2}, 0),
+        ("2a - b/4 + 1.5", {"a": 2, "b": -0.25}, 1.5),
+        ("-x[0] + pi", {"x[0]": -1}, math.pi),
+        (" a + a ", {"a": 2}, 0),
+        ("1e-3*t", {"t": 1e-3}, 0),
+        (".5*t-.5", {"t": 0.5}, -0.5),
+        ("layer_1.q2", {"layer_1.q2": 1}, 0),
+        ("pi*a", {"a": math.pi}, 0),
+        ("(a+b)/2", {"a": 0.5, "b": 0.5}, 0),
+        ("a*2 - pi/4*b", {"a": 2, "b": -math.pi / 4}, 0),
+        ("-(2*(a - 3) + pi)*0.5/2", {"a": -0.5}, 1.5 - math.pi / 4),
+        ("2 pi * a/(1 + 3)", {"a": math.pi / 2}, 0),
+        ("a - -b", {"a": 1, "b": 1}, 0),
+        (".5e1*a", {"a": 5}, 0),
+        ("0*a + 1", {}, 1),
     ],
 )
 def test_expressions_as_text(text, terms, constant):
@@ -65,8 +82,29 @@ def test_other_ways_to_give_an_angle():
     assert type(angle(3)) is float
 
 
-@pytest.mark.parametrize("bad", ["", "a b", "2**a", "a*b", "+", "sin(a)", "a +", "2 2", "(a", "a)", "()", "1/a",
-                                 "a*(b + 1)", "a/0", "a/(1 - 1)", "2(a)", "(" * 1000 + "a", "-" * 1000 + "a"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "a b",
+        "2**a",
+        "a*b",
+        "+",
+        "sin(a)",
+        "a +",
+        "2 2",
+        "(a",
+        "a)",
+        "()",
+        "1/a",
+        "a*(b + 1)",
+        "a/0",
+        "a/(1 - 1)",
+        "2(a)",
+        "(" * 1000 + "a",
+        "-" * 1000 + "a",
+    ],
+)
 def test_text_that_is_no_linear_expression(bad):
     with pytest.raises(ParameterError, match="rx: "):
         angle(bad, "rx")

@@ -31,8 +31,10 @@ def slow_partial_trace(rho, keep):
     for i in range(1 << n):
         for j in range(1 << n):
             if all((i >> q & 1) == (j >> q & 1) for q in range(n) if q not in keep):
-                out[sum((i >> q & 1) << b for b, q in enumerate(keep)),
-                    sum((j >> q & 1) << b for b, q in enumerate(keep))] += rho[i, j]
+                out[
+                    sum((i >> q & 1) << b for b, q in enumerate(keep)),
+                    sum((j >> q & 1) << b for b, q in enumerate(keep)),
+                ] += rho[i, j]
     return out
 
 
@@ -118,16 +120,25 @@ def test_concurrence_is_the_same_for_a_vector_and_its_matrix(rng):
 def test_bloch_vector_is_the_three_pauli_expectations(rng):
     t, f = 0.7, -2.1
     psi = np.array([np.cos(t / 2), np.exp(1j * f) * np.sin(t / 2)])
-    np.testing.assert_allclose(states.bloch_vector(psi), [np.sin(t) * np.cos(f), np.sin(t) * np.sin(f), np.cos(t)],
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        states.bloch_vector(psi), [np.sin(t) * np.cos(f), np.sin(t) * np.sin(f), np.cos(t)], atol=1e-14
+    )
     np.testing.assert_allclose(states.bloch_vector(np.kron(psi, BELL), 2), states.bloch_vector(psi), atol=1e-14)
     np.testing.assert_allclose(states.bloch_vector(BELL, 1), 0, atol=1e-14)
 
 
-@pytest.mark.parametrize("state, words", [
-    (np.ones(3) / np.sqrt(3), "shape"), (np.ones((2, 4)), "shape"), (np.array(1.0), "shape"), (np.ones(4), "norm"),
-    (np.array([np.nan, 0]), "norm"), (np.eye(2), "trace"), (np.array([[1, 1j], [1j, 0]]), "Hermitian"),
-])
+@pytest.mark.parametrize(
+    "state, words",
+    [
+        (np.ones(3) / np.sqrt(3), "shape"),
+        (np.ones((2, 4)), "shape"),
+        (np.array(1.0), "shape"),
+        (np.ones(4), "norm"),
+        (np.array([np.nan, 0]), "norm"),
+        (np.eye(2), "trace"),
+        (np.array([[1, 1j], [1j, 0]]), "Hermitian"),
+    ],
+)
 def test_arrays_that_are_no_states(state, words):
     with pytest.raises(StateError, match=words):
         states.entropy(state)

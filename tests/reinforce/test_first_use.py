@@ -91,16 +91,24 @@ def forgets_one(state, out):
     out[0] = 1.0
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"legal_actions": beyond_the_mask}, "Changed: legal_actions raised IndexError"),
-    ({"step": beyond_the_record}, "Changed: step of [01] writes outside of the state"),
-    ({"step": misspelt}, r"Changed: step cannot be compiled: the state has no field 'lefft' "
-                         r"\(did you mean 'left'\? known: left, player, taken\)"),
-    ({"returns": forgets_one}, r"Changed: returns must write every element of out, .* does not write \[1\]"),
-    ({"state": [("used", np.bool_, 4), ("left", "i8")]},
-     "Changed: a field of a state must be a number or an array of numbers, .* for 'used'"),
-    ({"num_actions": 0}, "Changed: num_actions must be an integer >= 1, got 0"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"legal_actions": beyond_the_mask}, "Changed: legal_actions raised IndexError"),
+        ({"step": beyond_the_record}, "Changed: step of [01] writes outside of the state"),
+        (
+            {"step": misspelt},
+            r"Changed: step cannot be compiled: the state has no field 'lefft' "
+            r"\(did you mean 'left'\? known: left, player, taken\)",
+        ),
+        ({"returns": forgets_one}, r"Changed: returns must write every element of out, .* does not write \[1\]"),
+        (
+            {"state": [("used", np.bool_, 4), ("left", "i8")]},
+            "Changed: a field of a state must be a number or an array of numbers, .* for 'used'",
+        ),
+        ({"num_actions": 0}, "Changed: num_actions must be an integer >= 1, got 0"),
+    ],
+)
 @pytest.mark.parametrize("use", [lambda game: rl.MCTS(game), lambda game: game.initial_state()])
 def test_games(changes, message, use):
     with pytest.raises(rl.GameError, match=message):
@@ -153,13 +161,23 @@ def gives_up(state, action):
         raise ValueError("too far")
 
 
-@pytest.mark.parametrize(("options", "error", "message"), [
-    ({}, rl.EvaluatorError, r"Changed after \(.*or a rule of the game, raised an exception"),
-    ({"policy": rl.PUCT(), "evaluator": lambda x: (np.zeros((len(x), 2)), np.zeros(len(x)))}, rl.GameError,
-     "MCTS: Changed: a rule raised ValueError: too far"),
-    ({"policy": rl.PUCT(), "evaluator": rl.Network(lambda p, x: (np.zeros((x.shape[0], 2)), x[:, 0]), ())},
-     rl.GameError, "MCTS: Changed: a rule raised ValueError: too far"),
-], ids=["rollouts", "function", "network"])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, rl.EvaluatorError, r"Changed after \(.*or a rule of the game, raised an exception"),
+        (
+            {"policy": rl.PUCT(), "evaluator": lambda x: (np.zeros((len(x), 2)), np.zeros(len(x)))},
+            rl.GameError,
+            "MCTS: Changed: a rule raised ValueError: too far",
+        ),
+        (
+            {"policy": rl.PUCT(), "evaluator": rl.Network(lambda p, x: (np.zeros((x.shape[0], 2)), x[:, 0]), ())},
+            rl.GameError,
+            "MCTS: Changed: a rule raised ValueError: too far",
+        ),
+    ],
+    ids=["rollouts", "function", "network"],
+)
 def test_rules_that_raise_in_a_search(options, error, message):
     state = changed(Far, step=gives_up)().initial_state().play(*[0] * 71)
     with pytest.raises(error, match=message):
@@ -202,12 +220,15 @@ def shows_too_much(state, out):
     out[1] = 0.0
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"step": marks_beyond}, "Changed: a rule writes outside of the state"),
-    ({"step": marks}, "Changed: step must stay within its arrays"),
-    ({"observe": shows_too_much}, "Changed: observe must stay within its arrays"),
-    ({"observe": lambda state, out: None}, "Changed: observe must write the whole of `out`"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"step": marks_beyond}, "Changed: a rule writes outside of the state"),
+        ({"step": marks}, "Changed: step must stay within its arrays"),
+        ({"observe": shows_too_much}, "Changed: observe must stay within its arrays"),
+        ({"observe": lambda state, out: None}, "Changed: observe must write the whole of `out`"),
+    ],
+)
 def test_environments(changes, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.make(changed(Walk, **changes))
@@ -219,15 +240,21 @@ def sometimes_raises(state, action, stream):
     return 1.0, False
 
 
-@pytest.mark.parametrize(("agent", "changes", "options"), [
-    (rl.PPO, {}, {"num_envs": 2, "num_steps": 64, "minibatches": 2, "hidden": (8,)}),
-    (rl.DQN, {}, {"learning_starts": 500, "batch_size": 32, "hidden": (8,)}),
-    (rl.SAC, {"action_space": rl.Box(-1, 1, (1,))}, {"learning_starts": 100, "batch_size": 32, "hidden": (8,)}),
-])
+@pytest.mark.parametrize(
+    ("agent", "changes", "options"),
+    [
+        (rl.PPO, {}, {"num_envs": 2, "num_steps": 64, "minibatches": 2, "hidden": (8,)}),
+        (rl.DQN, {}, {"learning_starts": 500, "batch_size": 32, "hidden": (8,)}),
+        (rl.SAC, {"action_space": rl.Box(-1, 1, (1,))}, {"learning_starts": 100, "batch_size": 32, "hidden": (8,)}),
+    ],
+)
 def test_a_rule_that_raises_ends_a_training_by_its_name(agent, changes, options):
     made = agent(changed(Walk, step=sometimes_raises, **changes), seed=0, **options)
-    with pytest.raises(rl.EnvError, match=r"Changed: step raised ValueError: motor burnt, in environment \d at step "
-                                          r"\d+ of its episode") as found:
+    with pytest.raises(
+        rl.EnvError,
+        match=r"Changed: step raised ValueError: motor burnt, in environment \d at step "
+        r"\d+ of its episode",
+    ) as found:
         made.train(4000, progress=False)
     assert isinstance(found.value.__cause__, ValueError)
     with pytest.raises(rl.EnvError, match="a rule of the environment has raised, the training cannot continue"):
@@ -258,15 +285,25 @@ def one_prior(state, values, priors):
     priors[0] = 1.0
 
 
-@pytest.mark.parametrize(("evaluator", "message"), [
-    (writes_beyond,
-     r"Matches after \(\): evaluator writes_beyond must stay within its arrays, but raised index is out of bounds"),
-    (writes_beyond_in_a_helper, "evaluator writes_beyond_in_a_helper writes outside of values, which has 2 elements"),
-    (one_value, r"values must be finite numbers, evaluator one_value left \[1\] unwritten"),
-    (one_value_for_who_moves,
-     r"values must be finite numbers, evaluator one_value_for_who_moves left \[[01]\] unwritten"),
-    (one_prior, r"priors must be finite numbers of at least 0, evaluator one_prior left \[1\] unwritten"),
-])
+@pytest.mark.parametrize(
+    ("evaluator", "message"),
+    [
+        (
+            writes_beyond,
+            r"Matches after \(\): evaluator writes_beyond must stay within its arrays, but raised index is out of",
+        ),
+        (
+            writes_beyond_in_a_helper,
+            "evaluator writes_beyond_in_a_helper writes outside of values, which has 2 elements",
+        ),
+        (one_value, r"values must be finite numbers, evaluator one_value left \[1\] unwritten"),
+        (
+            one_value_for_who_moves,
+            r"values must be finite numbers, evaluator one_value_for_who_moves left \[[01]\] unwritten",
+        ),
+        (one_prior, r"priors must be finite numbers of at least 0, evaluator one_prior left \[1\] unwritten"),
+    ],
+)
 def test_evaluators(evaluator, message):
     game = Matches()
     with pytest.raises(rl.EvaluatorError, match=message):
@@ -284,8 +321,9 @@ def test_defaults_of_evaluators_are_captured_values():
     game = Matches()
     state = game.initial_state()
     for scale in (0.25, -0.5):
-        batched = rl.MCTS(game, 20, policy=rl.PUCT(), evaluator=lambda x,
-                          scale=scale: (np.zeros((len(x), 2)), np.full(len(x), scale)))
+        batched = rl.MCTS(
+            game, 20, policy=rl.PUCT(), evaluator=lambda x, scale=scale: (np.zeros((len(x), 2)), np.full(len(x), scale))
+        )
         assert batched(state).tree.root.evaluation == pytest.approx(scale)
 
         def compiled(state, values, scale=scale):
@@ -298,23 +336,45 @@ def test_defaults_of_evaluators_are_captured_values():
 
 # -- classes for objects, and what a tree cannot hold
 # -------------------------------------------------------------------------
-@pytest.mark.parametrize(("use", "error", "message"), [
-    (lambda: rl.MCTS(Matches), rl.SearchError, r"game must be a Game, got the class Matches \(make one"),
-    (lambda: rl.MCTS(Matches(), policy=rl.PUCT), rl.SearchError, "policy must be an object, got the class PUCT"),
-    (lambda: rl.MCTS(Matches(), evaluator=rl.RandomRollout), rl.EvaluatorError,
-     "evaluator must be an object, got the class RandomRollout"),
-    (lambda: rl.play_match(Matches, [rl.Random(), rl.Random()]), rl.GameError,
-     "play_match: game must be an object, got the class Matches"),
-    (lambda: rl.play_match(Matches(), [rl.Random, rl.Random]), rl.GameError,
-     r"a player must be a search, .* \(a class: call it\)"),
-    (lambda: rl.AlphaZero(Matches), rl.GameError, "must be a Game with compiled rules, got the class Matches .make"),
-    (lambda: rl.check_game(Matches), rl.GameError, "game must be a Game, got .*Matches.* .an object of it, not"),
-    (lambda: rl.MCTS(changed(Matches, num_actions=40_000)()), rl.SearchError,
-     "a search tree holds at most 32767 actions of a position, Changed has 40000"),
-    (lambda: rl.MCTS(changed(Matches, num_players=200)()), rl.SearchError,
-     "a search tree holds at most 127 players of a position, Changed has 200"),
-    (lambda: rl.Discrete(3, start=1), rl.EnvError, "Discrete: actions are numbered from 0, got start=1"),
-])
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda: rl.MCTS(Matches), rl.SearchError, r"game must be a Game, got the class Matches \(make one"),
+        (lambda: rl.MCTS(Matches(), policy=rl.PUCT), rl.SearchError, "policy must be an object, got the class PUCT"),
+        (
+            lambda: rl.MCTS(Matches(), evaluator=rl.RandomRollout),
+            rl.EvaluatorError,
+            "evaluator must be an object, got the class RandomRollout",
+        ),
+        (
+            lambda: rl.play_match(Matches, [rl.Random(), rl.Random()]),
+            rl.GameError,
+            "play_match: game must be an object, got the class Matches",
+        ),
+        (
+            lambda: rl.play_match(Matches(), [rl.Random, rl.Random]),
+            rl.GameError,
+            r"a player must be a search, .* \(a class: call it\)",
+        ),
+        (
+            lambda: rl.AlphaZero(Matches),
+            rl.GameError,
+            "must be a Game with compiled rules, got the class Matches .make",
+        ),
+        (lambda: rl.check_game(Matches), rl.GameError, "game must be a Game, got .*Matches.* .an object of it, not"),
+        (
+            lambda: rl.MCTS(changed(Matches, num_actions=40_000)()),
+            rl.SearchError,
+            "a search tree holds at most 32767 actions of a position, Changed has 40000",
+        ),
+        (
+            lambda: rl.MCTS(changed(Matches, num_players=200)()),
+            rl.SearchError,
+            "a search tree holds at most 127 players of a position, Changed has 200",
+        ),
+        (lambda: rl.Discrete(3, start=1), rl.EnvError, "Discrete: actions are numbered from 0, got start=1"),
+    ],
+)
 def test_classes_and_limits(use, error, message):
     with pytest.raises(error, match=message):
         use()
@@ -335,7 +395,6 @@ def test_as_many_actions_as_a_tree_holds():
     game = Wide()
     result = rl.MCTS(game, 40_000, seed=0)(game.initial_state())
     assert result.visits.min() >= 1 and set(result.values[:4]) == {1.0, -1.0} and result.action % 2 == 1
-
 
 
 class Rare(Matches):
@@ -404,14 +463,22 @@ def bandit(offset, scale):
 
 def test_values_that_float32_cannot_tell_apart():
     large, steep = bandit(1e8, 1.0), bandit(1e8, 1e7)
-    with pytest.raises(rl.SearchError, match=r"values of about 1e\+08 in Bandit differ by hardly more than their "
-                                             r"float32 means are rounded by"):
+    with pytest.raises(
+        rl.SearchError,
+        match=r"values of about 1e\+08 in Bandit differ by hardly more than their "
+        r"float32 means are rounded by",
+    ):
         rl.MCTS(large, 2000, policy=rl.UCT(c=1.0))(large.initial_state())
-    assert rl.MCTS(large, 2000, policy=lambda mean, visits, prior,
-                   n: mean if visits else 1e30)(large.initial_state()).action == 3, "float64"
+    assert (
+        rl.MCTS(large, 2000, policy=lambda mean, visits, prior, n: mean if visits else 1e30)(
+            large.initial_state()
+        ).action
+        == 3
+    ), "float64"
     assert rl.MCTS(steep, 2000, policy=rl.UCT(c=1e6))(steep.initial_state()).action == 3
-    assert rl.MCTS(large, 2000,
-                   policy=rl.UCT(c=1e6))(large.initial_state()).visits.min() > 300, "all alike beside such exploration"
+    assert rl.MCTS(large, 2000, policy=rl.UCT(c=1e6))(large.initial_state()).visits.min() > 300, (
+        "all alike beside such exploration"
+    )
 
 
 # -- what is compiled in is not changed

@@ -6,29 +6,37 @@ import pytest
 from triskele import reinforce as rl
 
 
-@pytest.mark.parametrize(("agent", "env", "options", "message"), [
-    (rl.DQN, "CartPole-v1", {"learning_rate": "3e-4"}, "DQN: learning_rate must be a positive number, got '3e-4'"),
-    (rl.DQN, "CartPole-v1", {"discount": "a"}, "DQN: discount must be a number from 0 to 1, got 'a'"),
-    (rl.DQN, "CartPole-v1", {"hidden": 64}, "DQN: hidden must be widths of layers, got int 64"),
-    (rl.DQN, "CartPole-v1", {"hidden": (0,)}, "DQN: each width in hidden must be an integer >= 1, got 0"),
-    (rl.DQN, "CartPole-v1", {"activation": "relu"}, "DQN: activation must be a function, got str 'relu'"),
-    (rl.DQN, "CartPole-v1", {"epsilon": 0.1},
-     "DQN: epsilon must be two numbers between 0 and 1, the initial and the final one, got 0.1"),
-    (rl.DQN, "CartPole-v1", {"learning_starts": -5}, "DQN: learning_starts must be a number >= 0, got -5"),
-    (rl.SAC, "Pendulum-v1", {"hidden": "64"}, "SAC: each width in hidden must be an integer >= 1, got '6'"),
-    (rl.SAC, "Pendulum-v1", {"activation": "relu"}, "SAC: activation must be a function"),
-    (rl.SAC, "Pendulum-v1", {"alpha": "auto"}, "SAC: alpha must be positive or None, got 'auto'"),
-    (rl.SAC, "Pendulum-v1", {"entropy": "auto"}, "SAC: entropy must be a finite number, or None"),
-    (rl.PPO, "CartPole-v1", {"hidden": 64}, "PPO: hidden must be widths of layers, got int 64"),
-])
+@pytest.mark.parametrize(
+    ("agent", "env", "options", "message"),
+    [
+        (rl.DQN, "CartPole-v1", {"learning_rate": "3e-4"}, "DQN: learning_rate must be a positive number, got '3e-4'"),
+        (rl.DQN, "CartPole-v1", {"discount": "a"}, "DQN: discount must be a number from 0 to 1, got 'a'"),
+        (rl.DQN, "CartPole-v1", {"hidden": 64}, "DQN: hidden must be widths of layers, got int 64"),
+        (rl.DQN, "CartPole-v1", {"hidden": (0,)}, "DQN: each width in hidden must be an integer >= 1, got 0"),
+        (rl.DQN, "CartPole-v1", {"activation": "relu"}, "DQN: activation must be a function, got str 'relu'"),
+        (
+            rl.DQN,
+            "CartPole-v1",
+            {"epsilon": 0.1},
+            "DQN: epsilon must be two numbers between 0 and 1, the initial and the final one, got 0.1",
+        ),
+        (rl.DQN, "CartPole-v1", {"learning_starts": -5}, "DQN: learning_starts must be a number >= 0, got -5"),
+        (rl.SAC, "Pendulum-v1", {"hidden": "64"}, "SAC: each width in hidden must be an integer >= 1, got '6'"),
+        (rl.SAC, "Pendulum-v1", {"activation": "relu"}, "SAC: activation must be a function"),
+        (rl.SAC, "Pendulum-v1", {"alpha": "auto"}, "SAC: alpha must be positive or None, got 'auto'"),
+        (rl.SAC, "Pendulum-v1", {"entropy": "auto"}, "SAC: entropy must be a finite number, or None"),
+        (rl.PPO, "CartPole-v1", {"hidden": 64}, "PPO: hidden must be widths of layers, got int 64"),
+    ],
+)
 def test_hyper_parameters(agent, env, options, message):
     with pytest.raises(ValueError, match=message):
         agent(env, **options)
 
 
 def test_a_training_does_not_begin_with_more_random_steps_than_asked_for():
-    agent = rl.SAC("Pendulum-v1", num_envs=4, train_every=4, learning_starts=3, hidden=(8,),
-                   batch_size=8).train(40, progress=False)
+    agent = rl.SAC("Pendulum-v1", num_envs=4, train_every=4, learning_starts=3, hidden=(8,), batch_size=8).train(
+        40, progress=False
+    )
     assert agent.steps == 40
 
 
@@ -66,11 +74,17 @@ def faulty(fault):
     return make
 
 
-@pytest.mark.parametrize(("fault", "message"), [
-    ("observation", r"PPO: observations must be finite, got nan from environment 1 of .* after 3 steps"),
-    ("reward", r"PPO: rewards must be finite, got nan from environment 1 of .* after 2 steps"),
-    ("error", r"step raised RuntimeError: the motor broke, in environment 1 \(seed 8\) after 2 steps \(call reset\)"),
-])
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("observation", r"PPO: observations must be finite, got nan from environment 1 of .* after 3 steps"),
+        ("reward", r"PPO: rewards must be finite, got nan from environment 1 of .* after 2 steps"),
+        (
+            "error",
+            r"step raised RuntimeError: the motor broke, in environment 1 \(seed 8\) after 2 steps \(call reset\)",
+        ),
+    ],
+)
 def test_faults_of_environments_are_not_those_of_a_network(fault, message):
     agent = rl.PPO(faulty(fault), seed=7, num_envs=2, num_steps=8, minibatches=1, hidden=(4,))
     with pytest.raises(rl.EnvError, match=message):
@@ -102,14 +116,19 @@ class Uncompilable(Booleans):
         out[0] = state.x
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: rl.make(rl.Environment),
-     "Environment: observation_space must be a Box of float32 with at least one axis, got None"),
-    (lambda: rl.make(Unfinished), "Unfinished: observation_space must be a Box"),
-    (lambda: rl.make(Booleans), "Booleans: an environment needs the functions reset, step, observe"),
-    (lambda: rl.check_env("CartPole-v1", steps=0), "check_env: steps must be an integer from 1 "),
-    (lambda: rl.check_env("CartPole-v1", steps=-3), "check_env: steps must be an integer from 1 "),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: rl.make(rl.Environment),
+            "Environment: observation_space must be a Box of float32 with at least one axis, got None",
+        ),
+        (lambda: rl.make(Unfinished), "Unfinished: observation_space must be a Box"),
+        (lambda: rl.make(Booleans), "Booleans: an environment needs the functions reset, step, observe"),
+        (lambda: rl.check_env("CartPole-v1", steps=0), "check_env: steps must be an integer from 1 "),
+        (lambda: rl.check_env("CartPole-v1", steps=-3), "check_env: steps must be an integer from 1 "),
+    ],
+)
 def test_environments(make, message):
     with pytest.raises(rl.EnvError, match=message):
         make()
@@ -118,17 +137,20 @@ def test_environments(make, message):
 def test_rules_that_do_not_compile_are_told_in_a_line():
     with pytest.raises(rl.EnvError, match="Uncompilable: the rules do not compile") as found:
         rl.make(Uncompilable)
-    assert len(
-        str(found.value)
-    ) < 700 and "test_mistakes.py, line " in str(found.value) and "\n" not in str(found.value)
+    assert (
+        len(str(found.value)) < 700 and "test_mistakes.py, line " in str(found.value) and "\n" not in str(found.value)
+    )
 
 
 def test_arrays_of_booleans_in_a_state():
     class Flags(Uncompilable):
         state = [("flags", np.bool_, 3)]
 
-    with pytest.raises(rl.EnvError, match="Flags: a field of a state must be a number or an array of numbers, .* for "
-                                          "'flags' .arrays of bool: take np.uint8"):
+    with pytest.raises(
+        rl.EnvError,
+        match="Flags: a field of a state must be a number or an array of numbers, .* for "
+        "'flags' .arrays of bool: take np.uint8",
+    ):
         rl.make(Flags)
 
 
@@ -136,8 +158,9 @@ def test_an_environment_of_gymnasium_where_a_function_belongs():
     gymnasium = pytest.importorskip("gymnasium")
     made = gymnasium.make("CartPole-v1")
     for make in (rl.make, rl.DQN):
-        with pytest.raises(rl.EnvError,
-                           match=r"env must be a function that makes environments \(lambda: gymnasium.make"):
+        with pytest.raises(
+            rl.EnvError, match=r"env must be a function that makes environments \(lambda: gymnasium.make"
+        ):
             make(made)
     made.close()
 

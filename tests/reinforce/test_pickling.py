@@ -10,8 +10,9 @@ from numpy.testing import assert_array_equal
 from triskele import reinforce as rl
 
 TTT = rl.games.TicTacToe()
-BOTH = pytest.mark.parametrize("again", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy],
-                               ids=["pickle", "deepcopy"])
+BOTH = pytest.mark.parametrize(
+    "again", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy], ids=["pickle", "deepcopy"]
+)
 
 
 def even(observations):
@@ -43,11 +44,15 @@ def test_positions_of_openspiel(again):
 
 
 @BOTH
-@pytest.mark.parametrize("options", [
-    {"policy": rl.UCT(c=1.0), "threads": 2},
-    {"policy": rl.PUCT(), "evaluator": even},
-    {"policy": rl.PUCT(), "evaluator": rl.Network(apply, np.linspace(-1, 1, 162, dtype=np.float32).reshape(18, 9))},
-], ids=["rollouts", "function", "network"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"policy": rl.UCT(c=1.0), "threads": 2},
+        {"policy": rl.PUCT(), "evaluator": even},
+        {"policy": rl.PUCT(), "evaluator": rl.Network(apply, np.linspace(-1, 1, 162, dtype=np.float32).reshape(18, 9))},
+    ],
+    ids=["rollouts", "function", "network"],
+)
 def test_searches_and_results(again, options):
     search, state = rl.MCTS(TTT, 40, seed=3, **options), TTT.initial_state().play(0, 3)
     search.temperature = 0.5

@@ -92,8 +92,9 @@ def test_lambda_returns_are_the_mean_of_n_step_returns(x):
     the weight.
     """
     lam, longest = 0.7, 6
-    found = returns.lambda_returns(x["rewards"], x["next_values"], x["terminated"], x["truncated"], discount=0.9,
-                                   lam=lam)
+    found = returns.lambda_returns(
+        x["rewards"], x["next_values"], x["terminated"], x["truncated"], discount=0.9, lam=lam
+    )
     wanted = np.zeros((6, 3))
     for t in range(6):
         for e in range(3):
@@ -119,8 +120,12 @@ def test_v_trace_of_the_own_policy_gives_lambda_returns(x):
     ends = x["terminated"], x["truncated"]
     x["values"][1:] = x["next_values"][:-1]
     found = returns.v_trace(x["rewards"], x["values"], x["next_values"], np.ones((6, 3)), *ends, discount=0.9, lam=0.7)
-    assert_allclose(found.targets, returns.lambda_returns(x["rewards"], x["next_values"], *ends, discount=0.9, lam=0.7),
-                    rtol=1e-12, atol=1e-12)
+    assert_allclose(
+        found.targets,
+        returns.lambda_returns(x["rewards"], x["next_values"], *ends, discount=0.9, lam=0.7),
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 def test_a_truncated_episode_counts_on_and_a_terminated_one_does_not():

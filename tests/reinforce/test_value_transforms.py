@@ -25,8 +25,9 @@ def test_signed_hyperbolic_is_rlaxs():
 
 @given(numbers)
 def test_signed_parabolic_is_the_inverse(x):
-    assert_allclose(value_transforms.signed_parabolic(value_transforms.signed_hyperbolic(x)), x, rtol=1e-12,
-                    atol=1e-300)
+    assert_allclose(
+        value_transforms.signed_parabolic(value_transforms.signed_hyperbolic(x)), x, rtol=1e-12, atol=1e-300
+    )
 
 
 @given(numbers)
@@ -82,8 +83,9 @@ def test_derivatives(rng):
     assert_allclose(core.grad(value_transforms.signed_hyperbolic)(0.0), 0.5 + 1e-3)  # (sqrt(a + 1) - 1)' = 1/2 at 0
     logits = rng.standard_normal((3, 5))
     core.check_grads(lambda z: value_transforms.from_two_hot(core.nn.softmax(z), -1.0, 1.0), (logits,))
-    core.check_grads(lambda w: value_transforms.project(np.linspace(-2, 2, 5) * 0.9, w, np.array([-1.0, 0.0, 2.0])),
-                     (logits[0],))
+    core.check_grads(
+        lambda w: value_transforms.project(np.linspace(-2, 2, 5) * 0.9, w, np.array([-1.0, 0.0, 2.0])), (logits[0],)
+    )
 
 
 def test_compiled_and_batched(rng):

@@ -56,8 +56,11 @@ def test_the_kernel_s_image_is_the_same(box, seed):
 
 def test_the_box_gets_its_gradient():
     box = boxes.as_box([[2, 0, 0], [0.5, 2.2, 0], [0.3, -0.4, 2.4]])
-    core.check_grads(lambda d, b: np.sum(boxes.displacement(d, b) ** 2),
-                     (np.array([[1.3, 0.4, -1.5], [0.1, 0.2, 0.3]]), box), order=2)
+    core.check_grads(
+        lambda d, b: np.sum(boxes.displacement(d, b) ** 2),
+        (np.array([[1.3, 0.4, -1.5], [0.1, 0.2, 0.3]]), box),
+        order=2,
+    )
 
 
 @given(edges, edges, edges, st.floats(60, 120), st.floats(60, 120), st.floats(60, 120))
@@ -84,10 +87,16 @@ def test_truncated_octahedron_keeps_lengths_and_angles():
     assert boxes.volume(box) == pytest.approx(4 / 9 * np.sqrt(3) * 27, rel=1e-12)
 
 
-@pytest.mark.parametrize("bad, message", [
-    ([1, 2], "three lengths"), ([1, 2, -3], "positive"), ([1, 2, np.nan], "finite"),
-    ([[1, 0, 0], [0, 1, 0.5], [0, 0, 1]], "lower triangular"), (np.zeros((3, 3)), "positive"),
-])
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        ([1, 2], "three lengths"),
+        ([1, 2, -3], "positive"),
+        ([1, 2, np.nan], "finite"),
+        ([[1, 0, 0], [0, 1, 0.5], [0, 0, 1]], "lower triangular"),
+        (np.zeros((3, 3)), "positive"),
+    ],
+)
 def test_bad_boxes_are_refused(bad, message):
     with pytest.raises(BoxError, match=message):
         boxes.as_box(bad)
@@ -124,10 +133,14 @@ def test_molecules_are_joined_by_bonds():
     assert Topology.of_particles(5, bonds=[[0, 3], [1, 2]]).molecules.tolist() == [0, 1, 1, 0, 2]
 
 
-@pytest.mark.parametrize("change, message", [
-    (dict(bonds=[[0, 9]]), "atoms of bonds must be 0 to 1"), (dict(elements=[1]), "of one length"),
-    (dict(residue_ids=["1"]), "of one length"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (dict(bonds=[[0, 9]]), "atoms of bonds must be 0 to 1"),
+        (dict(elements=[1]), "of one length"),
+        (dict(residue_ids=["1"]), "of one length"),
+    ],
+)
 def test_topologies_that_do_not_fit_together(change, message):
     good = vars(Topology.of_particles(2))
     with pytest.raises(ValueError, match=message):

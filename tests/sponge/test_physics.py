@@ -33,8 +33,12 @@ def series(sim, time, every, *names):
 @pytest.mark.parametrize("name, expected, tolerance", [("water_tip3p", 0.983, 0.005), ("water_spce", 0.997, 0.003)])
 def test_density_of_water_at_one_bar(name, expected, tolerance):
     """TIP3P with PME 0.983 and SPC/E 0.997 g/cm^3 at 298 K and 1 bar."""
-    sim = sponge.Simulation(water(name), sponge.LangevinMiddle(temperature=298.15, friction=1.0, timestep=0.002),
-                            barostat=sponge.MonteCarloBarostat(pressure=1.0, temperature=298.15), seed=1)
+    sim = sponge.Simulation(
+        water(name),
+        sponge.LangevinMiddle(temperature=298.15, friction=1.0, timestep=0.002),
+        barostat=sponge.MonteCarloBarostat(pressure=1.0, temperature=298.15),
+        seed=1,
+    )
     sim.minimize(max_steps=100)
     sim.run(time="60 ps")
     (density,) = series(sim, "300 ps", 50, "density")
@@ -46,8 +50,9 @@ def test_density_of_water_at_one_bar(name, expected, tolerance):
 @pytest.mark.slow
 def test_diffusion_of_tip3p():
     """5.6e-5 cm^2/s at 298 K in a box of this size (10 %)."""
-    sim = sponge.Simulation(water("water_tip3p"), sponge.Bussi(temperature=298.15, relaxation_time=1.0, timestep=0.002),
-                            seed=1)
+    sim = sponge.Simulation(
+        water("water_tip3p"), sponge.Bussi(temperature=298.15, relaxation_time=1.0, timestep=0.002), seed=1
+    )
     sim.minimize(max_steps=100)
     sim.run(time="40 ps")
     frames = []
@@ -64,8 +69,9 @@ def test_energy_is_conserved_in_mixed_precision(rigid, timestep):
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=2.0, timestep=timestep), seed=3)
     sim.minimize(max_steps=100)
     sim.run(time="20 ps")
-    sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=timestep), positions=sim.positions,
-                            velocities=sim.velocities, seed=3)
+    sim = sponge.Simulation(
+        system, sponge.VelocityVerlet(timestep=timestep), positions=sim.positions, velocities=sim.velocities, seed=3
+    )
     (total,) = series(sim, "400 ps", 100, "total")
     drift = analysis.energy_drift(100 * timestep * np.arange(len(total)), total, sim.degrees_of_freedom, 300)
     print(f"drift {drift.value:.2e} +- {drift.error:.1e} kT/ns per degree of freedom")
@@ -79,8 +85,9 @@ def lennard_jones_fluid(density, cells=6, cutoff=3.0):
     edge = (n / density) ** (1 / 3)
     basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
     grid = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 1, 3)
-    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box=edge,
-                           positions=(grid + basis).reshape(-1, 3) * edge / cells)
+    system = sponge.System(
+        sponge.Topology.of_particles(n), np.ones(n), box=edge, positions=(grid + basis).reshape(-1, 3) * edge / cells
+    )
     system.add(sponge.Nonbonded(np.zeros(n), np.ones(n), np.ones(n), method="cutoff", cutoff=cutoff))
     return system
 
@@ -92,8 +99,11 @@ def test_lennard_jones_equation_of_state(density):
     table = json.loads((DATA / "nist" / "LJ_EOS_and_water_literature.json").read_text())["NIST_LJ_MC_NVT"]["T*=0.85"]
     k = table["rho"].index(density)
     temperature = 0.85 / units.GAS_CONSTANT
-    sim = sponge.Simulation(lennard_jones_fluid(density),
-                            sponge.LangevinMiddle(temperature=temperature, friction=0.5, timestep=0.005), seed=2)
+    sim = sponge.Simulation(
+        lennard_jones_fluid(density),
+        sponge.LangevinMiddle(temperature=temperature, friction=0.5, timestep=0.005),
+        seed=2,
+    )
     sim.run(4000)
     energy, pressure = series(sim, 0.005 * 20_000, 40, "potential", "pressure")
     energy, pressure = analysis.mean(energy / sim.system.n), analysis.mean(pressure / units.BAR_PER_PRESSURE)

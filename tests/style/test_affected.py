@@ -10,13 +10,16 @@ def used(code):
     return {str(path.relative_to(ROOT)) for path in imports(code, ROOT / "tests" / "somewhere.py")}
 
 
-@pytest.mark.parametrize("code, file", [
-    ("from triskele import sponge\nsponge.NoseHoover(300)", "sponge/integrators/nose_hoover.py"),
-    ("from triskele import core as c\nc.nn.MLP.init(0)", "core/nn/layers.py"),
-    ("from triskele.core.extend import disk_cache", "core/disk/disk_cache.py"),
-    ("from triskele import reinforce as rl\nrl.SAC(\"Pendulum-v1\")", "reinforce/agents/sac.py"),
-    ("import tests.twins.mcts", "tests/twins/mcts.py"),
-])
+@pytest.mark.parametrize(
+    "code, file",
+    [
+        ("from triskele import sponge\nsponge.NoseHoover(300)", "sponge/integrators/nose_hoover.py"),
+        ("from triskele import core as c\nc.nn.MLP.init(0)", "core/nn/layers.py"),
+        ("from triskele.core.extend import disk_cache", "core/disk/disk_cache.py"),
+        ('from triskele import reinforce as rl\nrl.SAC("Pendulum-v1")', "reinforce/agents/sac.py"),
+        ("import tests.twins.mcts", "tests/twins/mcts.py"),
+    ],
+)
 def test_names_lead_to_the_files_that_define_them(code, file):
     assert (ROOT / file).is_file() and file in used(code)
 

@@ -19,8 +19,12 @@ from triskele.quantum.gates import base as gates
 from triskele.quantum.noise import channels
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path for package in ("core", "sponge", "quantum", "reinforce", "command")
-               for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
+FILES = sorted(
+    path
+    for package in ("core", "sponge", "quantum", "reinforce", "command")
+    for path in (ROOT / package).rglob("*.py")
+    if path.name != "__main__.py"
+)
 
 
 def module_name(path):
@@ -95,18 +99,23 @@ class Runner(doctest.DocTestRunner):
 
 
 def test_public_names_document_their_parameters():
-    things = {(module, public): getattr(imported(module), public)
-              for module, public in public_names() if imported(module)}
+    things = {
+        (module, public): getattr(imported(module), public) for module, public in public_names() if imported(module)
+    }
     assert len(things) > 1500
-    found = {f"{module}.{public}": offence(thing) for (module, public),
-             thing in things.items() if inspect.isfunction(thing) or inspect.isclass(thing)}
+    found = {
+        f"{module}.{public}": offence(thing)
+        for (module, public), thing in things.items()
+        if inspect.isfunction(thing) or inspect.isclass(thing)
+    }
     assert not (wrong := [f"{name}: {what}" for name, what in found.items() if what]), "\n".join(wrong)
 
 
 def test_modules_of_the_core_list_their_public_names():
     core_files = [path for path in FILES if path.is_relative_to(ROOT / "core") and path.stat().st_size]
-    assert not [str(p.relative_to(ROOT)) for p in core_files
-                if not hasattr(importlib.import_module(module_name(p)), "__all__")]
+    assert not [
+        str(p.relative_to(ROOT)) for p in core_files if not hasattr(importlib.import_module(module_name(p)), "__all__")
+    ]
 
 
 @pytest.mark.parametrize("module", [module_name(path) for path in FILES if ">>> " in path.read_text()])
@@ -115,7 +124,8 @@ def test_examples_run(module):
     thing = imported(module) or pytest.skip("it needs a program that is not installed")
     public, failures = set(examples().values()), 0
     found = doctest.DocTestFinder().find(
-        thing, extraglobs={"np": np, "math": math, "core": core, "sponge": sponge, "quantum": quantum})
+        thing, extraglobs={"np": np, "math": math, "core": core, "sponge": sponge, "quantum": quantum}
+    )
     for test in found:
         if test.docstring in public:
             test.globs = {"__name__": "__main__"}

@@ -29,16 +29,25 @@ def test_a_file_can_be_held_in_the_head():
 
 
 def test_no_forbidden_words():
-    found = [f"{name(path)}:{number}: {word.group()}" for path,
-             text in TEXTS.items() if path != Path(__file__).resolve()
-             for number, line in enumerate(text.splitlines(), 1) if (word := FORBIDDEN.search(line))]
+    found = [
+        f"{name(path)}:{number}: {word.group()}"
+        for path, text in TEXTS.items()
+        if path != Path(__file__).resolve()
+        for number, line in enumerate(text.splitlines(), 1)
+        if (word := FORBIDDEN.search(line))
+    ]
     assert not found, "these words do not belong in the code: " + ", ".join(found)
 
 
 def test_sources_have_a_docstring():
-    without = [name(path) for path, text in TEXTS.items() if not path.is_relative_to(ROOT / "tests")
-               and not path.is_relative_to(ROOT / "examples")
-               and text.strip() and not text.lstrip().startswith(('"""', 'r"""'))]
+    without = [
+        name(path)
+        for path, text in TEXTS.items()
+        if not path.is_relative_to(ROOT / "tests")
+        and not path.is_relative_to(ROOT / "examples")
+        and text.strip()
+        and not text.lstrip().startswith(('"""', 'r"""'))
+    ]
     assert not without, "a module must say in its first line what it is: " + ", ".join(without)
 
 
@@ -47,10 +56,13 @@ def test_no_module_hides_a_name_of_its_package():
     that can be called takes the function's place.
     """
     faces = [path for folder in FOLDERS[:5] for path in (ROOT / folder).rglob("__init__.pyi")]
-    hidden = [f"{name(path.parent)}.{word}" for path in faces
-              for word in re.findall(r"^from \.\S+ import \w+ as (\w+)$", path.read_text(), re.M)
-              if ((path.parent / f"{word}.py").exists() or (path.parent / word).is_dir())
-              and not callable(importlib.import_module(f"triskele.{name(path.parent).replace('/', '.')}.{word}"))]
+    hidden = [
+        f"{name(path.parent)}.{word}"
+        for path in faces
+        for word in re.findall(r"^from \.\S+ import \w+ as (\w+)$", path.read_text(), re.M)
+        if ((path.parent / f"{word}.py").exists() or (path.parent / word).is_dir())
+        and not callable(importlib.import_module(f"triskele.{name(path.parent).replace('/', '.')}.{word}"))
+    ]
     assert faces and not hidden, "a module must not be named like a public name beside it: " + ", ".join(hidden)
 
 
@@ -63,8 +75,11 @@ def test_packages_are_linked_into_the_namespace():
 @pytest.mark.parametrize("project", ["OpenMM", "openmmtools"])
 def test_data_of_others_lie_beside_their_license(project):
     readmes = [ROOT / "sponge" / "data", ROOT / "examples" / "sponge" / "data", ROOT / "tests" / "data" / "sponge"]
-    folders = [folder for folder in readmes
-               if re.search(rf"\b{project}\b.*\bMIT\b", (folder / "README.md").read_text(), re.DOTALL)]
+    folders = [
+        folder
+        for folder in readmes
+        if re.search(rf"\b{project}\b.*\bMIT\b", (folder / "README.md").read_text(), re.DOTALL)
+    ]
     assert folders
     for folder in folders:
         text = (folder / f"LICENSE-{project}.txt").read_text()

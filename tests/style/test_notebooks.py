@@ -29,15 +29,16 @@ START = rl.games.TicTacToe().initial_state()
 SHOWN = {  # what makes it, and texts that it must show
     "circuit": (lambda: quantum.Circuit(2).h(0).crz("angle", 0, 1).measure(0, 0), ["H", "RZ", "angle", "q0", "c (1)"]),
     "position": (lambda: START.play(4, 0, 1), ["TicTacToe after 3 moves: player 1 to move", "a", "3", "x", "o"]),
-    "end of a game": (lambda: START.play(4, 0, 1, 7, 3, 5, 2, 6, 8),
-                      ["TicTacToe after 9 moves: over, returns 0, 0"]),
+    "end of a game": (lambda: START.play(4, 0, 1, 7, 3, 5, 2, 6, 8), ["TicTacToe after 9 moves: over, returns 0, 0"]),
     "position without a board": (lambda: rl.games.Pig().initial_state().play(0), ["Pig after 1 move: chance to move"]),
     "search": (lambda: search(START), ["move", "b2", "visits", "prior"]),
     "search of a batch": (lambda: search([START, START.play(4)]), ["Search of 2 positions of TicTacToe", "proven"]),
     "match": (lambda: rl.play_match(rl.games.TicTacToe(), {NASTY: rl.Random(), "b": rl.Random()}, 10), [NASTY, "wins"]),
     "evaluation": (lambda: rl.Evaluation(np.array([1.0, 3.0]), np.array([10, 20])), ["2 ± 1 (standard deviation)"]),
-    "system": (lambda: sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds"),
-               ["22", "3 (1 ACE, 1 ALA, 1 NME)", "12", "not periodic", "torsion", "periodic_torsion", "52"]),
+    "system": (
+        lambda: sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds"),
+        ["22", "3 (1 ACE, 1 ALA, 1 NME)", "12", "not periodic", "torsion", "periodic_torsion", "52"],
+    ),
     "history": (lambda: core.train.History([{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.6}]), ["epoch", "0.6"]),
     "VQE": (lambda: vqe(NASTY), [NASTY, "-1.50000000", "7", "yes"]),
 }
@@ -59,8 +60,27 @@ def test_html_is_well_formed_and_says_what_it_should(name):
 
 def test_tables_align_numbers_and_leave_out_the_middle():
     html = html_table("many", {"k": range(1000), "x": [np.nan, *[0.5] * 999], "ok": [True] * 1000}, most=4)
-    assert texts(html) == ["many", "k", "x", "ok", "0", "–", "yes", "1", "0.5", "yes", "…", "…", "…", "998", "0.5",
-                           "yes", "999", "0.5", "yes"]
+    assert texts(html) == [
+        "many",
+        "k",
+        "x",
+        "ok",
+        "0",
+        "–",
+        "yes",
+        "1",
+        "0.5",
+        "yes",
+        "…",
+        "…",
+        "…",
+        "998",
+        "0.5",
+        "yes",
+        "999",
+        "0.5",
+        "yes",
+    ]
     assert texts(html_table("", {"name": []})) == ["name"]
     assert texts(html_facts(NASTY, {NASTY: 12345.678}, note=NASTY)) == [NASTY, NASTY, "1.235e+04", NASTY]
 

@@ -59,16 +59,16 @@ def search():
 
 RESULTS = {
     "train.History": lambda: core.train.History([{"epoch": k, "step": 5 * k, "loss": 1 / k} for k in (1, 2, 3)]),
-    "train.Comparison": lambda: core.train.Comparison(*[[{"epoch": k, "numbers": {"record": {"loss": 1 / k}}}
-                                                         for k in (1, 2, 3)]] * 2, ("a", "b")),
+    "train.Comparison": lambda: core.train.Comparison(
+        *[[{"epoch": k, "numbers": {"record": {"loss": 1 / k}}} for k in (1, 2, 3)]] * 2, ("a", "b")
+    ),
     "OperationTimes": lambda: core.profile(lambda x: np.sin(x).sum(), np.ones(100), seconds=0.001),
     "RadialDistribution": lambda: analysis.rdf(X, 3.0),
     "MeanSquareDisplacement": lambda: analysis.msd(X, 1.0),
     "Diffusion": lambda: analysis.diffusion_coefficient(X, 1.0),
     "RmsDeviation": lambda: analysis.rmsd(X, X[0]),
     "Fluctuations": lambda: analysis.rmsf(X),
-    "Ramachandran": lambda: analysis.ramachandran(np.tile(peptide().positions, (5, 1, 1)),
-                                                                  peptide().topology),
+    "Ramachandran": lambda: analysis.ramachandran(np.tile(peptide().positions, (5, 1, 1)), peptide().topology),
     "Density": lambda: analysis.density(np.ones(10), np.broadcast_to(np.eye(3), (20, 3, 3))),
     "EnergyDrift": lambda: analysis.energy_drift(np.arange(50), X[:, :2].ravel()[:50], 30, 300),
     "Blocking": lambda: analysis.block_average(PHI),

@@ -13,8 +13,17 @@ AT_MOST = {"SLF001": 383, "ARG001": 453, "ARG002": 123, "ARG004": 1, "ARG005": 4
 
 
 def test_lint_counts_do_not_grow():
-    command = [sys.executable, "-m", "ruff", "check", "--select", ",".join(AT_MOST), "--output-format", "json",
-               "--exit-zero"]
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--select",
+        ",".join(AT_MOST),
+        "--output-format",
+        "json",
+        "--exit-zero",
+    ]
     packages = ["core", "sponge", "quantum", "reinforce", "command"]
     done = subprocess.run([*command, *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     found = Counter(entry["code"] for entry in json.loads(done.stdout))

@@ -8,8 +8,9 @@ import numpy as np
 from triskele import core
 
 README = (Path(__file__).parents[2] / "core" / "README.md").read_text()
-FIRST, *OTHERS = [block for block in re.findall(r"```python\n(.*?)```", README,
-                                                re.S) if "import" in block or "core.jit" in block]
+FIRST, *OTHERS = [
+    block for block in re.findall(r"```python\n(.*?)```", README, re.S) if "import" in block or "core.jit" in block
+]
 
 
 def test_first_example_runs_and_learns():
@@ -31,8 +32,9 @@ def test_other_examples_print_what_they_say(capsys, tmp_path, monkeypatch):
 
 def test_names_in_the_table_exist():
     table = README.split("## Contents")[1].split("### Operators of your own")[0]
-    names = {n for quoted in re.findall(r"`([^`]+)`",
-                                        table) for n in re.findall(r"(?<![.\w(])(?:core\.)?(\w+)", quoted)}
+    names = {
+        n for quoted in re.findall(r"`([^`]+)`", table) for n in re.findall(r"(?<![.\w(])(?:core\.)?(\w+)", quoted)
+    }
     names -= {"if", "while", "for", "assert", "raise", "f", "in_axes", "out_axes"}
     missing = sorted(n for n in names if not hasattr(core, n))
     assert not missing, f"README names what core does not have: {missing}"

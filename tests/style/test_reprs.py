@@ -65,8 +65,11 @@ BASES = {"core.Tensor", "core.train.metrics.Metric", "sponge.learn.Network"}  # 
 
 
 def test_every_public_class_says_what_it_is():
-    without = {name for name, thing in things().items() if inspect.isclass(thing) and thing.__repr__ is object.__repr__
-               and not getattr(thing, "_is_protocol", False)}
+    without = {
+        name
+        for name, thing in things().items()
+        if inspect.isclass(thing) and thing.__repr__ is object.__repr__ and not getattr(thing, "_is_protocol", False)
+    }
     assert without == BASES, f"classes without a repr: {sorted(without - BASES)}"
 
 
@@ -82,6 +85,8 @@ def test_repr_says_shapes_and_small_numbers():
     assert repr(layer) == "Linear(weight=float64[3, 2], bias=[1. , 2.5])"
     assert repr(sponge.DCD("run.dcd", every=500)) == "<DCD every 500 steps, 'run.dcd'>"
     assert repr(rl.SumTree(3)) == "<SumTree: 3 weights, total 0>"
-    assert repr(rl.returns.VTrace(*np.zeros((3, 5, 2)))) == \
-        "VTrace(targets=float64[5, 2], advantages=float64[5, 2], q_values=float64[5, 2])"
+    assert (
+        repr(rl.returns.VTrace(*np.zeros((3, 5, 2))))
+        == "VTrace(targets=float64[5, 2], advantages=float64[5, 2], q_values=float64[5, 2])"
+    )
     assert repr(quantum.VQE("Z0", quantum.Circuit(1).ry("a", 0))) == "<VQE: 1 qubits, 1 parameters>"

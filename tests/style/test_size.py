@@ -10,7 +10,8 @@ def test_statements_do_not_grow_unnoticed():
     found = by_folder(today())["all"]["statements"]
     assert found <= AT_MOST, (
         f"{found} statements, at most {AT_MOST}: see `make size BASE=main`; remove some elsewhere, or raise AT_MOST in "
-        f"tests/style/test_size.py and name in the commit the capability that they give")
+        f"tests/style/test_size.py and name in the commit the capability that they give"
+    )
 
 
 def test_line_breaks_do_not_change_the_count():

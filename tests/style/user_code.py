@@ -132,11 +132,17 @@ def network(images: Array, labels: NDArray[np.int64], folder: Path) -> Head:
 def dynamics(replicas: Array) -> None:
     """The second snippet of the README, and derivatives of the energy."""
     system = sponge.load("peptide.prmtop", "peptide.inpcrd", method="pme", cutoff=0.9, constraints="h-bonds")
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                            barostat=sponge.MonteCarloBarostat(pressure=1.0), seed=1)
+    sim = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+        barostat=sponge.MonteCarloBarostat(pressure=1.0),
+        seed=1,
+    )
     sim.minimize()
-    sim.run(time="1 ns", report=[sponge.Log(every=5000), sponge.DCD("run.dcd", every=1000),
-                                 sponge.Checkpoint("run.chk", every=50_000)])
+    sim.run(
+        time="1 ns",
+        report=[sponge.Log(every=5000), sponge.DCD("run.dcd", every=1000), sponge.Checkpoint("run.chk", every=50_000)],
+    )
     energy = system.energy_function()
     params, x, box = system.params(), sim.positions, sim.box
     slopes = core.grad(energy)(params, x, box)
@@ -217,8 +223,12 @@ def learning(sim: sponge.Simulation, argon: sponge.System, r: Array, g: Array) -
     learn.save("amide.safetensors", found.network)
     sim.system.add(sponge.NeuralPotential(found.network))
     bath = sponge.LangevinMiddle(temperature=120, friction=2.0, timestep=0.01)
-    fit = sponge.fit(argon, [targets.rdf(r, g), targets.pressure(160.0)], ["nonbonded/epsilons", "nonbonded/sigmas"],
-                     by=fitting.Reweighting(bath, steps=20_000, every=100))
+    fit = sponge.fit(
+        argon,
+        [targets.rdf(r, g), targets.pressure(160.0)],
+        ["nonbonded/epsilons", "nonbonded/sigmas"],
+        by=fitting.Reweighting(bath, steps=20_000, every=100),
+    )
     print(fit, fit.system, fit.reached, fit.history)
 
 

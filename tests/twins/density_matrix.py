@@ -36,8 +36,10 @@ def branches(circuit, values=None, initial=None):
                 out = {bits: rho}
             elif i.gate.name == "measure":
                 c = i.clbits[0]
-                out = {bits & ~(1 << c): conjugate([_ZERO], i.qubits, rho),
-                       bits | 1 << c: conjugate([_ONE], i.qubits, rho)}
+                out = {
+                    bits & ~(1 << c): conjugate([_ZERO], i.qubits, rho),
+                    bits | 1 << c: conjugate([_ONE], i.qubits, rho),
+                }
             elif i.gate.name == "readout_error":
                 c = i.clbits[0]
                 zero, one = i.gate.matrix[:, bits >> c & 1]

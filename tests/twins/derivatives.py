@@ -48,10 +48,12 @@ def check_derivatives(f, *args, order=2, step=1e-5, rtol=1e-6, seed=0):
     scale = sum(np.sum(np.abs(np.asarray(c) * np.asarray(t))) for c, t in zip(cts, tangents, strict=True))
     np.testing.assert_allclose(back, ahead, rtol=1e-9, atol=1e-9 * (1 + scale))
     if order > 1:
-        check_derivatives(lambda *xs: jvp(flat, xs, directions)[1], *args, order=order - 1, step=step, rtol=rtol,
-                          seed=seed + 1)
-        check_derivatives(lambda *xs: vjp(flat, *xs)[1](cts), *args, order=order - 1, step=step, rtol=rtol,
-                          seed=seed + 1)
+        check_derivatives(
+            lambda *xs: jvp(flat, xs, directions)[1], *args, order=order - 1, step=step, rtol=rtol, seed=seed + 1
+        )
+        check_derivatives(
+            lambda *xs: vjp(flat, *xs)[1](cts), *args, order=order - 1, step=step, rtol=rtol, seed=seed + 1
+        )
 
 
 def check_batched(f, *args, size=3, seed=0, rtol=1e-12):
@@ -63,8 +65,9 @@ def check_batched(f, *args, size=3, seed=0, rtol=1e-12):
         expected = [f(*[b[k] if c else x for b, x, c in zip(batches, args, chosen, strict=True)]) for k in range(size)]
         for last in (False, True):
             axes = tuple((np.ndim(x) if last else 0) if c else None for x, c in zip(args, chosen, strict=True))
-            inputs = [np.moveaxis(b, 0, ax) if c else x for b, x, c,
-                      ax in zip(batches, args, chosen, axes, strict=True)]
+            inputs = [
+                np.moveaxis(b, 0, ax) if c else x for b, x, c, ax in zip(batches, args, chosen, axes, strict=True)
+            ]
             got = vmap(f, in_axes=axes)(*inputs)
             if isinstance(got, tuple):
                 for g, e in zip(got, zip(*expected, strict=True), strict=True):

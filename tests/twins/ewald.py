@@ -24,8 +24,10 @@ def pairs_of_images(positions, box, reach):
 
 def direct(charges, positions, box, alpha, reach=2):
     """The part of the Coulomb energy that is summed over distances."""
-    return sum(0.5 * COULOMB * charges[i] * charges[j] * erfc(alpha * r) / r
-               for i, j, r in pairs_of_images(positions, box, reach))
+    return sum(
+        0.5 * COULOMB * charges[i] * charges[j] * erfc(alpha * r) / r
+        for i, j, r in pairs_of_images(positions, box, reach)
+    )
 
 
 def reciprocal(charges, positions, box, alpha, counts):

@@ -101,8 +101,9 @@ class Breakthrough(_Board):
         for r in range(self.rows):
             for c in range(self.columns):
                 for d in range(3):
-                    if self.cells[r][c] == self.own and self.at(r + ahead,
-                                                                c + d - 1) in (("." + self.other) if d != 1 else "."):
+                    if self.cells[r][c] == self.own and self.at(r + ahead, c + d - 1) in (
+                        ("." + self.other) if d != 1 else "."
+                    ):
                         found.append(3 * (r * self.columns + c) + d)
         return found
 
@@ -129,8 +130,9 @@ class Hex(_Board):
         reached = {(0, k) if self.player == 0 else (k, 0) for k in range(self.rows)}
         reached = {(a, b) for a, b in reached if self.cells[a][b] == self.own}
         while True:
-            beside = {(a + da, b + db) for a, b in reached for da,
-                      db in ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0))}
+            beside = {
+                (a + da, b + db) for a, b in reached for da, db in ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0))
+            }
             more = {(a, b) for a, b in beside if self.at(a, b) == self.own} - reached
             if not more:
                 break

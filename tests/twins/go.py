@@ -18,8 +18,11 @@ class Board:
 
     def neighbors(self, point):
         r, c = point
-        return [p for p in ((r - 1, c), (r + 1, c), (r, c - 1),
-                            (r, c + 1)) if 0 <= p[0] < self.size and 0 <= p[1] < self.size]
+        return [
+            p
+            for p in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1))
+            if 0 <= p[0] < self.size and 0 <= p[1] < self.size
+        ]
 
     def region(self, stones, point):
         """Points connected to `point` that look like it, and what other colors (None: empty) they touch."""

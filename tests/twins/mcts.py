@@ -76,8 +76,11 @@ def puct(c, base, fpu):
 
 def random_rollout(state, stream):
     while not state.terminal:
-        state = state.play(outcome(state, stream) if state.player == CHANCE
-                           else state.legal_actions[stream.below(len(state.legal_actions))])
+        state = state.play(
+            outcome(state, stream)
+            if state.player == CHANCE
+            else state.legal_actions[stream.below(len(state.legal_actions))]
+        )
     return list(state.returns), None
 
 
@@ -89,8 +92,15 @@ def outcome(state, stream):
     return k
 
 
-def search(state, simulations, score, evaluate, stream, in_random_order=True, backup=lambda mean, visits,
-           value: mean + (value - mean) / visits):
+def search(
+    state,
+    simulations,
+    score,
+    evaluate,
+    stream,
+    in_random_order=True,
+    backup=lambda mean, visits, value: mean + (value - mean) / visits,
+):
     """The root after so many simulations; edges are [action, prior, node or None]."""
     root = Node(state, state.player)
     values, priors = evaluate(state, stream) if not in_random_order else (None, None)
@@ -114,8 +124,9 @@ def search(state, simulations, score, evaluate, stream, in_random_order=True, ba
                 edge = node.edges[scores.index(max(scores))]
             new = edge[2] is None
             if new:
-                edge[2] = Node(node.state.play(edge[0]),
-                               node.mover if node.state.player == CHANCE else node.state.player)
+                edge[2] = Node(
+                    node.state.play(edge[0]), node.mover if node.state.player == CHANCE else node.state.player
+                )
             node = edge[2]
             path.append(node)
         if node.state.terminal:

@@ -21,16 +21,20 @@ MOLECULES = {
     "XH3": (TETRAHEDRON[:4], [(0, 1), (0, 2), (3, 0)], [12.011, 1.008, 1.008, 1.008]),
     "XH4": (TETRAHEDRON, [(0, 1), (0, 2), (0, 3), (0, 4)], [12.011, 1.008, 1.008, 1.008, 1.008]),
     "chain": (ZIGZAG, [(i, i + 1) for i in range(5)] + [(0, 2), (3, 5)], [12.0, 14.0, 1.0, 12.0, 16.0, 3.0]),
-    "ring": (0.139 * np.array([[np.cos(t), np.sin(t), 0] for t in np.arange(6) * np.pi / 3]),
-             [(i, (i + 1) % 6) for i in range(6)], [12.0, 12.0, 14.0, 12.0, 12.0, 14.0]),
+    "ring": (
+        0.139 * np.array([[np.cos(t), np.sin(t), 0] for t in np.arange(6) * np.pi / 3]),
+        [(i, (i + 1) % 6) for i in range(6)],
+        [12.0, 12.0, 14.0, 12.0, 12.0, 14.0],
+    ),
     "atom": (np.zeros((1, 3)), [], [39.948]),
 }
 
 
 def pair(r=0.3, **options):
     """Two particles at a distance, without potentials."""
-    return System(Topology.of_particles(2), [10.0, 10.0], positions=[[0, 0, 0], [r, 0, 0]],
-                         remove_com_motion=False, **options)
+    return System(
+        Topology.of_particles(2), [10.0, 10.0], positions=[[0, 0, 0], [r, 0, 0]], remove_com_motion=False, **options
+    )
 
 
 def mixture(names, rng, spread=3.0, bonds=True):
@@ -48,8 +52,14 @@ def mixture(names, rng, spread=3.0, bonds=True):
         masses += m
     topology = Topology.of_particles(len(masses), bonds=np.array(pairs).reshape(-1, 2) if bonds else ())
     velocities = rng.normal(size=(len(masses), 3)) * np.sqrt(2.494 / np.array(masses))[:, None]
-    return System(topology, masses, positions=np.concatenate(positions), velocities=velocities,
-                  constraints=Constraints(pairs, lengths), remove_com_motion=False)
+    return System(
+        topology,
+        masses,
+        positions=np.concatenate(positions),
+        velocities=velocities,
+        constraints=Constraints(pairs, lengths),
+        remove_com_motion=False,
+    )
 
 
 class Formula(Potential):

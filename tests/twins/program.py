@@ -45,9 +45,11 @@ def coefficients(program, values):
             c[out : out + 2] = np.exp(1j * sign * angles[source])
         elif recipe == Recipe.PRODUCT:
             size = 1 << width
-            matrix = np.eye(size, dtype=complex) if previous < 0 else c[
-                previous // 2 : previous // 2 + size**2
-            ].reshape(size, size).copy()
+            matrix = (
+                np.eye(size, dtype=complex)
+                if previous < 0
+                else c[previous // 2 : previous // 2 + size**2].reshape(size, size).copy()
+            )
             k = int(x).bit_count()
             op_on(matrix, kind, x, m, v, z, k, [local >> 4 * i & 15 for i in range(k)], c[at:])
             c[out : out + size**2] = matrix.ravel()
@@ -65,6 +67,7 @@ def run(program, values=(), state=None):
         state = np.eye(1, 1 << program.num_qubits, dtype=complex)[0]
     for op in program.ops.tolist():
         at = op[OpColumn.COEFFICIENT] // 2
-        op_on(state, op[OpColumn.KIND], *op[OpColumn.X : OpColumn.Z + 1], op[OpColumn.WIDTH], op[OpColumn.BITS :],
-              c[at:])
+        op_on(
+            state, op[OpColumn.KIND], *op[OpColumn.X : OpColumn.Z + 1], op[OpColumn.WIDTH], op[OpColumn.BITS :], c[at:]
+        )
     return state

@@ -52,8 +52,9 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         t, level = llvm_type(dtype), max(a.level for a in args)
         symbol = f"@llvm.{name}.{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
         self.declares.add(f"declare {t} {symbol}({', '.join([t] * len(args))})")
-        return Value(self.ins(f"call {t} {symbol}({', '.join(f'{t} {self.name(a)}' for a in args)})", level), dtype,
-                     level)
+        return Value(
+            self.ins(f"call {t} {symbol}({', '.join(f'{t} {self.name(a)}' for a in args)})", level), dtype, level
+        )
 
     def sqrt(self, x: Value) -> Value:
         return self.call("sqrt", x)
@@ -74,8 +75,9 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         if kind in "ub":
             return x
         if kind == "i":
-            return self.select(self.cmp("<", x, self.const(0, x.dtype)), self._plain(self.neg(self._plain(x))),
-                               self._plain(x))
+            return self.select(
+                self.cmp("<", x, self.const(0, x.dtype)), self._plain(self.neg(self._plain(x))), self._plain(x)
+            )
         return self._hypot(*map(self.abs, x.parts))
 
     def _hypot(self, x, y):
@@ -130,14 +132,16 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
     def isinf(self, x: Value) -> Value:
         if x.parts:
             return self.or_(self.isinf(x.parts[0]), self.isinf(x.parts[1]))
-        return self.cmp("==", self.abs(x), self.const(np.inf,
-                                                      x.dtype)) if x.dtype.kind == "f" else self.const(False, BOOL)
+        return (
+            self.cmp("==", self.abs(x), self.const(np.inf, x.dtype)) if x.dtype.kind == "f" else self.const(False, BOOL)
+        )
 
     def isfinite(self, x: Value) -> Value:
         if x.parts:
             return self.and_(self.isfinite(x.parts[0]), self.isfinite(x.parts[1]))
-        return self.cmp("<", self.abs(x), self.const(np.inf,
-                                                     x.dtype)) if x.dtype.kind == "f" else self.const(True, BOOL)
+        return (
+            self.cmp("<", self.abs(x), self.const(np.inf, x.dtype)) if x.dtype.kind == "f" else self.const(True, BOOL)
+        )
 
     def sign(self, x: Value) -> Value:
         kind = x.dtype.kind
@@ -159,8 +163,9 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         """The larger plus log2(1 + 2^-distance), which is 0 for two equal infinities."""
         up, down = self.max(x, y), self.min(x, y)
         distance = self.select(self.cmp("==", x, y), self.const_like(0.0, x), self.sub(down, up))
-        return self.add(up, self.mul(self.call("log1p", self.call("exp2", distance)),
-                                     self.const_like(1.4426950408889634, x)))
+        return self.add(
+            up, self.mul(self.call("log1p", self.call("exp2", distance)), self.const_like(1.4426950408889634, x))
+        )
 
     def integer_power(self, x: Value, n: int) -> Value:
         """Repeated squaring; a negative exponent takes the reciprocal of the result."""

@@ -17,13 +17,15 @@ class BitFunctions:
     def bits(self, x: Value) -> Value:
         """The representation of a floating-point number as a signed integer."""
         whole = np.dtype(f"i{x.dtype.itemsize}")
-        return Value(self.ins(f"bitcast {llvm_type(x.dtype)} {self.name(x)} to {llvm_type(whole)}", x.level), whole,
-                     x.level)
+        return Value(
+            self.ins(f"bitcast {llvm_type(x.dtype)} {self.name(x)} to {llvm_type(whole)}", x.level), whole, x.level
+        )
 
     def from_bits(self, n: Value) -> Value:
         real = np.dtype(f"f{n.dtype.itemsize}")
-        return Value(self.ins(f"bitcast {llvm_type(n.dtype)} {self.name(n)} to {llvm_type(real)}", n.level), real,
-                     n.level)
+        return Value(
+            self.ins(f"bitcast {llvm_type(n.dtype)} {self.name(n)} to {llvm_type(real)}", n.level), real, n.level
+        )
 
     def _whole(self, value, n):
         """An integer constant without affine form."""
@@ -63,8 +65,9 @@ class BitFunctions:
         info = np.finfo(x.dtype)
         exponents = self._whole(((1 << info.nexp) - 1) << info.nmant, self.bits(x))
         power = self.from_bits(self.and_(self.bits(x), exponents))
-        step = self.max(self.mul(power, self.const_like(float(info.eps), x)),
-                        self.const_like(float(info.smallest_subnormal), x))
+        step = self.max(
+            self.mul(power, self.const_like(float(info.eps), x)), self.const_like(float(info.smallest_subnormal), x)
+        )
         step = self.select(self.cmp("==", x, self.const_like(0.0, x)), step, self.copysign(step, x))
         last = self.cmp("==", self.abs(x), self.const_like(float(info.max), x))  # nothing follows
         step = self.select(last, self.copysign(self.const_like(math.inf, x), x), step)
@@ -88,8 +91,9 @@ class BitFunctions:
         second = clipped(rest, low, high)
         # in three steps; only the last rounds
         for e in (self._binary("", "sub", rest, second), second, first):
-            power = self._binary("", "shl", self._binary("", "add", e, self._whole(high, e)),
-                                 self._whole(info.nmant, e))
+            power = self._binary(
+                "", "shl", self._binary("", "add", e, self._whole(high, e)), self._whole(info.nmant, e)
+            )
             x = self._exact("fmul", x, self.from_bits(power))
         return x
 
@@ -100,8 +104,12 @@ class BitFunctions:
         y = self.select(small, self.mul(x, self.const_like(2.0 ** (info.nmant + 2), x)), x)
         n = self.bits(self.abs(y))
         e = self._binary("", "lshr", n, self._whole(info.nmant, n))
-        e = self._binary("", "sub", e, self.select(small, self._whole(info.maxexp - 2 + info.nmant + 2, n),
-                                                   self._whole(info.maxexp - 2, n)))
+        e = self._binary(
+            "",
+            "sub",
+            e,
+            self.select(small, self._whole(info.maxexp - 2 + info.nmant + 2, n), self._whole(info.maxexp - 2, n)),
+        )
         none = self.or_(self.cmp("==", x, self.const_like(0.0, x)), self.logical_not(self.isfinite(x)))
         return self.cast(self.select(none, self._whole(0, n), e), np.int32)
 

@@ -28,8 +28,9 @@ class ComplexFunctions:
     def _two_sum(self, x, y):
         s = self._exact("fadd", x, y)
         back = self._exact("fsub", s, x)
-        return s, self._exact("fadd", self._exact("fsub", x, self._exact("fsub", s, back)),
-                              self._exact("fsub", y, back))
+        return s, self._exact(
+            "fadd", self._exact("fsub", x, self._exact("fsub", s, back)), self._exact("fsub", y, back)
+        )
 
     def _two_product(self, x, y):
         p = self._exact("fmul", x, y)
@@ -80,19 +81,23 @@ class ComplexFunctions:
         p, pe = self._two_product(less, more[0])
         q, qe = self._two_product(y, y)
         s, se = self._two_sum(p, q)
-        rest = self._exact("fadd", self._exact("fadd", pe, self._exact("fmul", less, more[1])),
-                           self._exact("fadd", qe, se))
+        rest = self._exact(
+            "fadd", self._exact("fadd", pe, self._exact("fmul", less, more[1])), self._exact("fadd", qe, se)
+        )
         near = self.call("log1p", self._exact("fadd", s, rest))
         inside = self.and_(self.cmp(">", h, self.const_like(0.6, x)), self.cmp("<", h, self.const_like(1.7, x)))
         # subnormal: digits are gained before hypot
         tiny = self.cmp("<", h, self.const_like(float(np.finfo(x.dtype).tiny), x))
         up = self.const_like(2.0 ** (60 if x.dtype.itemsize == 8 else 30), x)
-        small = self.sub(self.call("log", self.call("hypot", self.mul(x, up), self.mul(y, up))),
-                         self.const_like(math.log(up.const), x))
+        small = self.sub(
+            self.call("log", self.call("hypot", self.mul(x, up), self.mul(y, up))),
+            self.const_like(math.log(up.const), x),
+        )
         huge = self.cmp("==", h, self.const_like(math.inf, x))
         half = self.const_like(0.5, x)
-        large = self.add(self.call("log", self.call("hypot", self.mul(x, half), self.mul(y, half))),
-                         self.const_like(math.log(2), x))
+        large = self.add(
+            self.call("log", self.call("hypot", self.mul(x, half), self.mul(y, half))), self.const_like(math.log(2), x)
+        )
         far = self.select(huge, large, self.select(tiny, small, self.call("log", h)))
         return self.select(inside, self.mul(half, near), far)
 
@@ -148,8 +153,10 @@ class ComplexFunctions:
         size = self.max(self.abs(x), self.abs(y))
         info = np.finfo(x.dtype)
         digits = info.nmant + 2 + info.nmant % 2  # the root of the factor is a power of two too
-        large, small = self.cmp(">", size,
-                                c(float(info.max) / 8)), self.cmp("<", size, c(float(info.tiny) * 2.0**digits))
+        large, small = (
+            self.cmp(">", size, c(float(info.max) / 8)),
+            self.cmp("<", size, c(float(info.tiny) * 2.0**digits)),
+        )
         up = self.select(large, c(2.0**-4), self.select(small, c(2.0**digits), c(1.0)))
         back = self.select(large, c(4.0), self.select(small, c(2.0 ** (-digits // 2)), c(1.0)))
         u, v = self.mul(x, up), self.mul(y, up)
@@ -163,8 +170,11 @@ class ComplexFunctions:
         at_left, at_right = self.cmp("==", x, c(-math.inf)), self.cmp("==", x, infinity)
         nan = self.cmp("!=", y, y)
         re = self.select(at_left, self.select(nan, y, c(0.0)), self.select(at_right, infinity, re))
-        im = self.select(at_left, self.copysign(infinity, y),
-                         self.select(at_right, self.select(nan, y, self.copysign(c(0.0), y)), im))
+        im = self.select(
+            at_left,
+            self.copysign(infinity, y),
+            self.select(at_right, self.select(nan, y, self.copysign(c(0.0), y)), im),
+        )
         above = self.cmp("==", self.abs(y), infinity)
         return self.complex(self.select(above, infinity, re), self.select(above, y, im))
 
@@ -187,9 +197,12 @@ class ComplexFunctions:
         cc, ss, sc, cs = (self.select(large, g, p) for g, p in zip((gc, turn(gs), turn(gc), gs), plain, strict=True))
         flat_y, flat_x = self.cmp("==", y, self.const_like(0.0, y)), self.cmp("==", x, self.const_like(0.0, x))
         nan = self.isnan(c)  # of an infinite angle: 0 stays 0
-        return (self.select(flat_y, ch, cc),
-                self.select(self.or_(self.and_(flat_x, nan), flat_y), self.mul(self._sign_of(x), y), ss),
-                self.select(self.and_(flat_x, nan), x, self.select(flat_y, sh, sc)), self.select(flat_y, y, cs))
+        return (
+            self.select(flat_y, ch, cc),
+            self.select(self.or_(self.and_(flat_x, nan), flat_y), self.mul(self._sign_of(x), y), ss),
+            self.select(self.and_(flat_x, nan), x, self.select(flat_y, sh, sc)),
+            self.select(flat_y, y, cs),
+        )
 
     def _sign_of(self, x):
         """±1, or x itself where that is 0."""
@@ -215,11 +228,15 @@ class ComplexFunctions:
         far = self.cmp(">", self.abs(x), self.const_like(_TANH_ONE[x.dtype.itemsize], x))
         e = self.call("exp", self.neg(self.abs(x)))
         turn = self.mul(self.call("sin", y), self.call("cos", y))
-        turn = self.select(self.and_(self.cmp("==", e, self.const_like(0.0, x)), self.cmp("!=", turn, turn)),
-                           self.const_like(0.0, x), turn)
+        turn = self.select(
+            self.and_(self.cmp("==", e, self.const_like(0.0, x)), self.cmp("!=", turn, turn)),
+            self.const_like(0.0, x),
+            turn,
+        )
         slope = self.mul(self.mul(self.mul(self.const_like(4.0, x), turn), e), e)
-        return self.complex(self.select(far, self.copysign(one, x), re),
-                            self.select(far, slope, self._zero_stays(y, im)))
+        return self.complex(
+            self.select(far, self.copysign(one, x), re), self.select(far, slope, self._zero_stays(y, im))
+        )
 
     def _times_i(self, z):
         return self.complex(self.neg(z.parts[1]), z.parts[0])
@@ -241,8 +258,9 @@ class ComplexFunctions:
     def _roots(self, x, y):
         """sqrt(1 - z), sqrt(1 + z)."""
         one = self.const_like(1.0, x)
-        return self.complex_sqrt(self.complex(self.sub(one, x),
-                                              self.neg(y))), self.complex_sqrt(self.complex(self.add(one, x), y))
+        return self.complex_sqrt(self.complex(self.sub(one, x), self.neg(y))), self.complex_sqrt(
+            self.complex(self.add(one, x), y)
+        )
 
     def _cross(self, u, v):
         """Im(conj(u) v)."""

@@ -21,14 +21,30 @@ _LOG_GAMMA = (
     2.050726741605779e-05, -4.4926351103833334e-05, 9.945750909889392e-05, -0.00022315475074520367,
     0.0005096695248853096, -0.0011927539120010226, 0.002890510330738737, -0.0073855510286681535, 0.02058080842778457,
     -0.06735230105319814, 0.3224670334241132, 0.42278433509846713,
-)
+)  # fmt: skip
 # B(2k) / (2k (2k - 1)) and B(2k) / 2k for k = 9 (10) ... 1, B the numbers of Bernoulli: DLMF 5.11.1, 5.11.2
-_STIRLING = (0.17964437236883057, -0.029550653594771242, 0.00641025641025641, -0.0019175269175269176,
-             0.0008417508417508417,
-             -0.0005952380952380953, 0.0007936507936507937, -0.002777777777777778, 0.08333333333333333)
+_STIRLING = (
+    0.17964437236883057,
+    -0.029550653594771242,
+    0.00641025641025641,
+    -0.0019175269175269176,
+    0.0008417508417508417,
+    -0.0005952380952380953,
+    0.0007936507936507937,
+    -0.002777777777777778,
+    0.08333333333333333,
+)
 _ASYMPTOTIC = (
-    -26.456212121212122, 3.0539543302701198, -0.4432598039215686, 0.08333333333333333, -0.021092796092796094,
-    0.007575757575757576, -0.004166666666666667, 0.003968253968253968, -0.008333333333333333, 0.08333333333333333,
+    -26.456212121212122,
+    3.0539543302701198,
+    -0.4432598039215686,
+    0.08333333333333333,
+    -0.021092796092796094,
+    0.007575757575757576,
+    -0.004166666666666667,
+    0.003968253968253968,
+    -0.008333333333333333,
+    0.08333333333333333,
 )
 # digamma(3/2 + t) / (3/2 + t - zero) on |t| <= 1/2, likewise, error 4e-18; the zero of digamma in two parts
 _DIGAMMA = (
@@ -37,7 +53,7 @@ _DIGAMMA = (
     0.0015633696313653504, -0.0023454947397380833, 0.003518106563802472, -0.005279937255532708, 0.007927021796868154,
     -0.011908220105959716, 0.017907248317313294, -0.026975796659787055, 0.040760833940846085, -0.06192213327548831,
     0.09498872445289039, -0.14840492305388092, 0.24054248424078697, -0.4236274212814606, 0.9510558760318328,
-)
+)  # fmt: skip
 _DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
 _FAR = 8.0  # from where on the asymptotic series hold
 _NEAR_ZERO = 1e-20  # below it gamma(x) is 1/x to all digits, and digamma(x) is -1/x
@@ -45,25 +61,70 @@ _NEAR_ZERO = 1e-20  # below it gamma(x) is 1/x to all digits, and digamma(x) is 
 # M. J. Wichura, Algorithm AS 241: the percentage points of the normal distribution, Applied Statistics 37 (1988) 477:
 # numerators and denominators near 1/2, in the tails, and far out; lowest power first
 _MIDDLE = (
-    (3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427, 13731.693765509461125, 45921.953931549871457,
-     67265.770927008700853, 33430.575583588128105, 2509.0809287301226727),
-    (1.0, 42.313330701600911252, 687.18700749205790830, 5394.1960214247511077, 21213.794301586595867,
-     39307.895800092710610,
-     28729.085735721942674, 5226.4952788528545610),
+    (
+        3.3871328727963666080,
+        133.14166789178437745,
+        1971.5909503065514427,
+        13731.693765509461125,
+        45921.953931549871457,
+        67265.770927008700853,
+        33430.575583588128105,
+        2509.0809287301226727,
+    ),
+    (
+        1.0,
+        42.313330701600911252,
+        687.18700749205790830,
+        5394.1960214247511077,
+        21213.794301586595867,
+        39307.895800092710610,
+        28729.085735721942674,
+        5226.4952788528545610,
+    ),
 )
 _TAIL = (
-    (1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550, 3.64784832476320460504,
-     1.27045825245236838258,
-     0.241780725177450611770, 0.0227238449892691845833, 7.74545014278341407640e-4),
-    (1.0, 2.05319162663775882187, 1.67638483018380384940, 0.689767334985100004550, 0.148103976427480074590,
-     0.0151986665636164571966, 5.47593808499534494600e-4, 1.05075007164441684324e-9),
+    (
+        1.42343711074968357734,
+        4.63033784615654529590,
+        5.76949722146069140550,
+        3.64784832476320460504,
+        1.27045825245236838258,
+        0.241780725177450611770,
+        0.0227238449892691845833,
+        7.74545014278341407640e-4,
+    ),
+    (
+        1.0,
+        2.05319162663775882187,
+        1.67638483018380384940,
+        0.689767334985100004550,
+        0.148103976427480074590,
+        0.0151986665636164571966,
+        5.47593808499534494600e-4,
+        1.05075007164441684324e-9,
+    ),
 )
 _FAR_TAIL = (
-    (6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580, 0.296560571828504891230,
-     0.0265321895265761230930,
-     0.00124266094738807843860, 2.71155556874348757815e-5, 2.01033439929228813265e-7),
-    (1.0, 0.599832206555887937690, 0.136929880922735805310, 0.0148753612908506148525, 7.86869131145613259100e-4,
-     1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15),
+    (
+        6.65790464350110377720,
+        5.46378491116411436990,
+        1.78482653991729133580,
+        0.296560571828504891230,
+        0.0265321895265761230930,
+        0.00124266094738807843860,
+        2.71155556874348757815e-5,
+        2.01033439929228813265e-7,
+    ),
+    (
+        1.0,
+        0.599832206555887937690,
+        0.136929880922735805310,
+        0.0148753612908506148525,
+        7.86869131145613259100e-4,
+        1.84631831751005468180e-5,
+        1.42151175831644588870e-7,
+        2.04426310338993978564e-15,
+    ),
 )
 
 
@@ -101,13 +162,16 @@ class SpecialFunctions:
         t = self._exact("fsub", z, c(2.0))
         t = self.select(tiny, z, self.select(below, self._exact("fsub", z, c(1.0)), t))
         logarithm = self.call("log", self.select(far, y, self.select(below, up, product)))
-        near = self.add(self.mul(t, self._polynomial(t, _LOG_GAMMA)),
-                        self.select(below, self.neg(logarithm), logarithm))
+        near = self.add(
+            self.mul(t, self._polynomial(t, _LOG_GAMMA)), self.select(below, self.neg(logarithm), logarithm)
+        )
         r = self.div(c(1.0), self.select(far, y, c(1.0)))
         series = self.mul(r, self._polynomial(self.mul(r, r), _STIRLING))
         # y (log y - 1) - log(y)/2: infinite, not NaN, for infinite y
-        large = self.add(self.sub(self.mul(y, self.sub(logarithm, c(1.0))), self.mul(c(0.5), logarithm)),
-                         self.add(c(0.5 * math.log(2 * math.pi)), series))
+        large = self.add(
+            self.sub(self.mul(y, self.sub(logarithm, c(1.0))), self.mul(c(0.5), logarithm)),
+            self.add(c(0.5 * math.log(2 * math.pi)), series),
+        )
         large = self.select(self.cmp("==", y, c(math.inf)), y, large)
         out = self.select(far, large, near)
         # reflection, DLMF 5.5.3; sin(pi y) of what is left of the nearest integer
@@ -136,16 +200,18 @@ class SpecialFunctions:
         top, below = self.select(small, c(-1.0), top), self.select(small, z, below)
         z = self.select(small, self.add(z, c(1.0)), z)
         distance = self._exact("fsub", self._exact("fsub", z, c(_DIGAMMA_ZERO[0])), c(_DIGAMMA_ZERO[1]))
-        near = self.add(self.mul(distance, self._polynomial(self._exact("fsub", z, c(1.5)), _DIGAMMA)),
-                        self.div(top, below))
+        near = self.add(
+            self.mul(distance, self._polynomial(self._exact("fsub", z, c(1.5)), _DIGAMMA)), self.div(top, below)
+        )
         r = self.div(c(1.0), self.select(far, y, c(1.0)))
         square = self.mul(r, r)
         series = self.mul(square, self._polynomial(square, _ASYMPTOTIC))
         large = self.sub(self.sub(self.call("log", self.select(far, y, c(1.0))), self.mul(c(0.5), r)), series)
         out = self.select(far, large, near)
         rest = self._exact("fsub", y, self.call("rint", y))
-        turned = self.add(self.add(out, self.div(c(1.0), y)),
-                          self.div(c(math.pi), self.call("tan", self.mul(c(math.pi), rest))))
+        turned = self.add(
+            self.add(out, self.div(c(1.0), y)), self.div(c(math.pi), self.call("tan", self.mul(c(math.pi), rest)))
+        )
         turned = self.select(self.cmp("<", y, c(_NEAR_ZERO)), self.neg(out), turned)  # infinite terms would cancel
         pole = self.or_(self.cmp("==", rest, c(0.0)), self.cmp("==", y, c(math.inf)))
         out = self.select(self.cmp("<", x, c(0.0)), self.select(pole, c(math.nan), turned), out)
@@ -165,8 +231,9 @@ class SpecialFunctions:
         far = self.cmp(">", r, c(5.0))
         t = self._exact("fsub", r, self.select(far, c(5.0), c(1.6)))
         outside = self.div(*[self._chosen(far, t, f, m) for f, m in zip(_FAR_TAIL, _TAIL, strict=True)])
-        outside = self.select(self.cmp("==", tail, c(0.0)), c(math.inf),
-                              self.select(self.cmp("<", tail, c(0.0)), c(math.nan), outside))
+        outside = self.select(
+            self.cmp("==", tail, c(0.0)), c(math.inf), self.select(self.cmp("<", tail, c(0.0)), c(math.nan), outside)
+        )
         return self.select(self.cmp("<=", self.abs(q), c(0.425)), middle, self.copysign(outside, q))
 
     def _chosen(self, condition, t, first, second):
@@ -201,7 +268,8 @@ class SpecialFunctions:
             q = self._exact("fsub", one, x)
             # half of the smallest number would be 0
             tail = self.select(self.cmp("<", x, one), x, self._exact("fsub", self.const_like(2.0, x), x))
-            return self.mul(self._normal_quantile(self.mul(half, q), tail, twice=True),
-                            self.const_like(math.sqrt(0.5), x))
+            return self.mul(
+                self._normal_quantile(self.mul(half, q), tail, twice=True), self.const_like(math.sqrt(0.5), x)
+            )
 
         return self._in_double(inverse, "erfcinv", x)

@@ -43,8 +43,9 @@ class _Arg:
         b, (source, target) = r.b, r.pointers
         kind = self._key(b, source, dtype, b.index(0)).dtype
         place = np.dtype(np.int32) if kind.itemsize <= 4 and n < 2**31 else I64
-        choose = ("smax" if kind.kind == "i"
-                  else "umax") if self.op == ">" else ("smin" if kind.kind == "i" else "umin")
+        choose = (
+            ("smax" if kind.kind == "i" else "umax") if self.op == ">" else ("smin" if kind.kind == "i" else "umin")
+        )
         with r.row() as row:
             start = b.mul(row, b.index(n))
             best, first = r.cell(kind), r.cell(place)

@@ -42,8 +42,11 @@ class _Attention:
 
     def accepts(self, eqn: Equation) -> bool:
         s, dtype = self.sizes(eqn), eqn.outputs[0].spec.dtype
-        return (f"{dtype.kind}{dtype.itemsize}" in ("f4", "f8") and min(s) > 0
-                and forward.stack_bytes(s, dtype.itemsize) <= _STACK)
+        return (
+            f"{dtype.kind}{dtype.itemsize}" in ("f4", "f8")
+            and min(s) > 0
+            and forward.stack_bytes(s, dtype.itemsize) <= _STACK
+        )
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         counts = forward.scratch_sizes(self.sizes(eqn), blas.convolution_tile(self.name(eqn))[1])
@@ -57,9 +60,22 @@ class _Attention:
         steps = (0, 0, 0)
         if "mask" in arrays:
             shape = arrays["mask"].spec.shape
-            steps = tuple(math.prod(shape[d + 1:]) if shape[d] > 1 else 0 for d in range(3))
-        sizes = np.array([s.batch, s.queries, s.heads, s.keys, s.key_heads, "mask" in arrays, *steps,
-                          eqn.params["causal"], s.parts, 0], np.int64)
+            steps = tuple(math.prod(shape[d + 1 :]) if shape[d] > 1 else 0 for d in range(3))
+        sizes = np.array(
+            [
+                s.batch,
+                s.queries,
+                s.heads,
+                s.keys,
+                s.key_heads,
+                "mask" in arrays,
+                *steps,
+                eqn.params["causal"],
+                s.parts,
+                0,
+            ],
+            np.int64,
+        )
         sizes[-1:] = np.array([eqn.params["scale"]], np.float64).view(np.int64)
         places = {x: unit.pointer(as_array(a)) for x, a in arrays.items()}
         places |= dict(zip(self.results, map(unit.pointer, eqn.outputs), strict=True))
@@ -74,5 +90,6 @@ class _Attention:
 
 
 NATIVE["attention"] = _Attention("forward", forward.FORWARD, ("q", "k", "v", "mask"), ("out", "lse"))
-NATIVE["attention_grad"] = _Attention("backward", forward.BACKWARD,
-                                      ("q", "k", "v", "out", "lse", "ct", "mask"), ("dq", "dk", "dv"))
+NATIVE["attention_grad"] = _Attention(
+    "backward", forward.BACKWARD, ("q", "k", "v", "out", "lse", "ct", "mask"), ("dq", "dk", "dv")
+)

@@ -39,8 +39,9 @@ class _Interrupts:
     def __init__(self, unit: Unit, function: Unit, rounds: int | None = None):
         rest = [s.eqn for s in function.steps if not isinstance(s, (Group, RowBlocks))]
         products = [e for e in rest if e.primitive.name == "dot_general"]
-        flops = sum(e.primitive.flops([a.spec for a in e.inputs], [o.spec for o in e.outputs],
-                                      **e.params) for e in products)
+        flops = sum(
+            e.primitive.flops([a.spec for a in e.inputs], [o.spec for o in e.outputs], **e.params) for e in products
+        )
         # at 10 GFLOP/s
         quick = rest == products and sum(k.estimate for k in function.kernels) + 0.1 * flops < self.LONG
         self.unit, self.mask = unit, self.ROUNDS if quick else 0
@@ -63,8 +64,10 @@ class _Interrupts:
         unit.lines += [f"  br i1 {turn}, label %{clock}, label %{go}", f"{clock}:"]
         now = unit.ins(f"call i64 @{CLOCK}()")
         passed = unit.ins(f"sub i64 {now}, {unit.ins(f'load i64, ptr {self.since}')}")
-        unit.lines += [f"  br i1 {unit.ins(f'icmp ugt i64 {passed}, {self.LATE}')}, label %{late}, label %{go}",
-                       f"{late}:"]
+        unit.lines += [
+            f"  br i1 {unit.ins(f'icmp ugt i64 {passed}, {self.LATE}')}, label %{late}, label %{go}",
+            f"{late}:",
+        ]
         unit.line(f"store i64 {now}, ptr {self.since}")
         unit.return_if(unit.ins(f"icmp ne i32 {unit.ins('call i32 @tsk_poll()')}, 0"))
         unit.lines += [f"  br label %{go}", f"{go}:"]
@@ -86,10 +89,12 @@ class _Bodies:
         return all(kind_of(a.spec.dtype) in "biufc" for a in (*eqn.inputs, *eqn.outputs))
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
-        graphs = [self.prepared(unit, eqn, lower(simplify(g),
-                                                 self.in_place(eqn, g).values())) for g in self.graphs(eqn)]
-        functions = [unit.module.function(g, f"{unit.name}.b{len(unit.module.units)}",
-                                          self.in_place(eqn, g)) for g in graphs]
+        graphs = [
+            self.prepared(unit, eqn, lower(simplify(g), self.in_place(eqn, g).values())) for g in self.graphs(eqn)
+        ]
+        functions = [
+            unit.module.function(g, f"{unit.name}.b{len(unit.module.units)}", self.in_place(eqn, g)) for g in graphs
+        ]
         arena = _Temporary(max(f.plan.size for f in functions))
         temporaries = self.temporaries(eqn, functions)
         unit.memo[eqn], unit.bodies[eqn] = (functions, arena, temporaries), functions
@@ -163,11 +168,11 @@ class _Scan(_Bodies):
         return {k: n + k for k in range(eqn.params["n_carry"])}
 
     def temporaries(self, eqn, functions):
-        specs = eqn.params["body"].out_specs[:eqn.params["n_carry"]]
+        specs = eqn.params["body"].out_specs[: eqn.params["n_carry"]]
         updated = functions[0].plan.overwritten
         if eqn.params["length"] == 1:
             return [None] * len(specs)
-        panels = [_Temporary(v.spec.nbytes) for v in functions[0].graph.inputs[len(eqn.inputs):]]
+        panels = [_Temporary(v.spec.nbytes) for v in functions[0].graph.inputs[len(eqn.inputs) :]]
         return [*[None if k in updated else _Temporary(s.nbytes) for k, s in enumerate(specs)], *panels]
 
     def prepared(self, unit, eqn, graph):
@@ -181,16 +186,18 @@ class _Scan(_Bodies):
         dtype, q = packed.panels.spec.dtype, packed.matrices
         unit.module.declares.update(blas.definitions().splitlines())
         start = unit.offset(source, q.offset * dtype.itemsize)
-        unit.line(f"call void @tsk.pack.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {packed.n}, i64 {packed.k}, ptr "
-                  f"{start}, i64 {q.ld}, "
-                  f"i1 {'true' if q.transposed else 'false'}, ptr {target})")
+        unit.line(
+            f"call void @tsk.pack.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {packed.n}, i64 {packed.k}, ptr "
+            f"{start}, i64 {q.ld}, "
+            f"i1 {'true' if q.transposed else 'false'}, ptr {target})"
+        )
 
     def emit(self, unit, eqn):
         (function,), arena, temporaries = unit.memo[eqn]
         p = eqn.params
         n_consts, n_carry, length = p["n_consts"], p["n_carry"], p["length"]
         atoms = [as_array(a) for a in eqn.inputs]
-        consts, carry, xs = atoms[:n_consts], atoms[n_consts:n_consts + n_carry], atoms[n_consts + n_carry:]
+        consts, carry, xs = atoms[:n_consts], atoms[n_consts : n_consts + n_carry], atoms[n_consts + n_carry :]
         scratch = unit.pointer(arena)
         panels = [unit.pointer(t) for t in temporaries[n_carry:]]
         inputs = unit.table([unit.pointer(c) for c in consts], "ins", len(atoms) + len(panels))
@@ -212,8 +219,10 @@ class _Scan(_Bodies):
             firsts.append(first)
             others.append(other)
         rows = [(unit.pointer(x), x.spec.nbytes // length, n_consts + n_carry + k, inputs) for k, x in enumerate(xs)]
-        rows += [(unit.pointer(y), y.spec.nbytes // length, n_carry + k, outputs) for k,
-                 y in enumerate(eqn.outputs[n_carry:])]
+        rows += [
+            (unit.pointer(y), y.spec.nbytes // length, n_carry + k, outputs)
+            for k, y in enumerate(eqn.outputs[n_carry:])
+        ]
         interrupts = _Interrupts(unit, function, length)
         with unit.loop(length, [(s, f, o) for s, f, o in zip(starts, firsts, others, strict=True)]) as (i, pairs):
             interrupts.look(i)
@@ -222,8 +231,9 @@ class _Scan(_Bodies):
                 unit.store_pointer(inputs, n_consts + k, now)
                 unit.store_pointer(outputs, k, then)
             for pointer, stride, place, table in rows:
-                unit.store_pointer(table, place,
-                                   unit.offset(pointer, unit.ins(f"mul nsw i64 {t}, {stride}")) if stride else pointer)
+                unit.store_pointer(
+                    table, place, unit.offset(pointer, unit.ins(f"mul nsw i64 {t}, {stride}")) if stride else pointer
+                )
             self.call(unit, function, inputs, outputs, scratch)
 
 
@@ -240,13 +250,18 @@ class _While(_Bodies):
         p = eqn.params
         n_cond, n_body = p["n_cond_consts"], p["n_body_consts"]
         pointers = [unit.pointer(as_array(a)) for a in eqn.inputs]
-        cond_consts, body_consts, carry = pointers[:n_cond], pointers[
-            n_cond:n_cond + n_body
-        ], pointers[n_cond + n_body:]
+        cond_consts, body_consts, carry = (
+            pointers[:n_cond],
+            pointers[n_cond : n_cond + n_body],
+            pointers[n_cond + n_body :],
+        )
         n = len(carry)
         scratch, flag_pointer = unit.pointer(arena), unit.pointer(flag)
-        tests, ins, outs = unit.table(cond_consts, "tests", n_cond
-                                      + n), unit.table(body_consts, "ins", n_body + n), unit.table([], "outs", n)
+        tests, ins, outs = (
+            unit.table(cond_consts, "tests", n_cond + n),
+            unit.table(body_consts, "ins", n_body + n),
+            unit.table([], "outs", n),
+        )
         result = unit.table([flag_pointer])
         a, b = [unit.pointer(t) for t in buffers[:n]], [unit.pointer(t) for t in buffers[n:]]
         interrupts = _Interrupts(unit, body)

@@ -54,10 +54,14 @@ def with_tails(graph: Graph) -> Graph:
 def _fits(eqn: Equation, spec: Spec) -> bool:
     """Return True for a simple operation that keeps shape and type, on operands of that shape or one per channel."""
     out = eqn.outputs[0].spec
-    return (eqn.primitive.name in SIMPLE and (out.shape, out.dtype) == (spec.shape, spec.dtype)
-            and all(a.spec.shape in ((), spec.shape) or a.spec.size == a.spec.shape[-1] == spec.shape[-1]
-                    for a in eqn.inputs)
-            and all(a.spec.dtype == spec.dtype or type(a) is Const for a in eqn.inputs))
+    return (
+        eqn.primitive.name in SIMPLE
+        and (out.shape, out.dtype) == (spec.shape, spec.dtype)
+        and all(
+            a.spec.shape in ((), spec.shape) or a.spec.size == a.spec.shape[-1] == spec.shape[-1] for a in eqn.inputs
+        )
+        and all(a.spec.dtype == spec.dtype or type(a) is Const for a in eqn.inputs)
+    )
 
 
 def _joined(conv: Equation, tail: list[Equation]) -> Equation:
@@ -84,8 +88,9 @@ def _joined(conv: Equation, tail: list[Equation]) -> Equation:
 def _conv_tail(x, k, *others, tail, **params):
     values = dict(zip(tail.inputs, (conv_p.impl(x, k, **params), *others), strict=True))
     for e in tail.equations:
-        values[e.outputs[0]] = e.primitive.impl(*[values[a] if isinstance(a, Var) else a.value for a in e.inputs],
-                                                **e.params)
+        values[e.outputs[0]] = e.primitive.impl(
+            *[values[a] if isinstance(a, Var) else a.value for a in e.inputs], **e.params
+        )
     return values[tail.outputs[0]]
 
 
@@ -94,8 +99,14 @@ def _flops(in_specs: Any, out_specs: Any, *, tail: Graph, **params: Any) -> floa
     return conv_p.flops(in_specs, out_specs, **params) + len(tail.equations) * out_specs[0].size
 
 
-conv_tail = Primitive("conv_tail", _conv_tail, lambda *_, tail, **__: tail.outputs[0].spec, kind="conv",
-                      differentiable=False, flops=_flops)
+conv_tail = Primitive(
+    "conv_tail",
+    _conv_tail,
+    lambda *_, tail, **__: tail.outputs[0].spec,
+    kind="conv",
+    differentiable=False,
+    flops=_flops,
+)
 
 
 class _ForwardWithTail(Forward):

@@ -91,9 +91,13 @@ class _Convolution:
         x, _ = (a.spec for a in eqn.inputs)
         p, out = eqn.params, eqn.outputs[0].spec
         channels_in, channels_out = self.channels(eqn)
-        return (f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS and 3 <= len(x.shape) <= 5
-                and all(a.spec.size for a in eqn.inputs) and out.size > 0
-                and (p["groups"] <= GROUPS or min(channels_in, channels_out) >= 4 * p["groups"]))
+        return (
+            f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS
+            and 3 <= len(x.shape) <= 5
+            and all(a.spec.size for a in eqn.inputs)
+            and out.size > 0
+            and (p["groups"] <= GROUPS or min(channels_in, channels_out) >= 4 * p["groups"])
+        )
 
     def channels(self, eqn) -> tuple[int, int]:
         raise NotImplementedError
@@ -145,8 +149,16 @@ def _whole_tiles(table, rows):
 class _Work:
     """A convolution laid out: images of data in bands, passes over each, and the buffers they need."""
 
-    def __init__(self, dtype, frame: _Frame, bands: tuple[int, int, int], passes: list[_Pass], groups: int, most: int,
-                 volume: _Volume | None = None):
+    def __init__(
+        self,
+        dtype,
+        frame: _Frame,
+        bands: tuple[int, int, int],
+        passes: list[_Pass],
+        groups: int,
+        most: int,
+        volume: _Volume | None = None,
+    ):
         """`bands`: lines of results of an image, of a band, and lines of data from one line of results to the next.
 
         A pass that is not in bands has results of all lines; then there is one band. `volume`: images are planes of
@@ -207,8 +219,10 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
     name = f"{unit.name}.conv{len(module.functions)}"
     code = Code()
     pointers = {key: code.set(f"load ptr, ptr {code.at('ptr', '%context', str(k))}") for k, key in enumerate(arguments)}
-    lo, hi = (code.int("udiv", code.int("mul", at, work.units),
-                       work.chunks) for at in ("%chunk", code.int("add", "%chunk", 1)))
+    lo, hi = (
+        code.int("udiv", code.int("mul", at, work.units), work.chunks)
+        for at in ("%chunk", code.int("add", "%chunk", 1))
+    )
     with code.loop(lo, hi, "1") as u:
         image, band = code.int("udiv", u, work.n_bands), code.int("urem", u, work.n_bands)
         first = code.int("mul", band, work.band)
@@ -222,10 +236,12 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
             seen = max(0, width + min(0, left) + min(0, right))
             for source, there, target in _planes(code, work, image, data):
                 numbers = (top, work.data_lines, there, width * channels, max(0, left) * channels,
-                           max(0, -left) * channels, seen * channels, max(0, right) * channels)
+                           max(0, -left) * channels, seen * channels, max(0, right) * channels)  # fmt: skip
                 source = code.at(scalar, pointers["data"], code.int("mul", source, height * width * channels))
-                code.emit(f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {target}, "
-                          f"{', '.join(f'i64 {x}' for x in numbers)})")
+                code.emit(
+                    f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {target}, "
+                    f"{', '.join(f'i64 {x}' for x in numbers)})"
+                )
         else:
             source = code.at(scalar, pointers["data"], code.int("mul", image, height * width * channels))
             data = code.at(scalar, source, code.int("mul", top, width * channels))
@@ -277,12 +293,16 @@ class Forward(_Convolution):
         volume = None
         if len(k) == 5:
             p3 = eqn.params
-            volume = _Volume(x[1], eqn.outputs[0].spec.shape[1], k[0], p3["stride"][0], p3["dilation"][0],
-                             -p3["padding"][0][0])
+            volume = _Volume(
+                x[1], eqn.outputs[0].spec.shape[1], k[0], p3["stride"][0], p3["dilation"][0], -p3["padding"][0][0]
+            )
         band = _band(outs[1], outs[2], sh, reach, _pitch_bytes(eqn, frame, volume))
-        one = _Pass(_grid(range(band), range(outs[2]), (sh * frame.pitch, sw * c)),
-                    _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
-                    np.arange(height * width * depth) * n_out, np.arange(band * outs[2]) * n_out)
+        one = _Pass(
+            _grid(range(band), range(outs[2]), (sh * frame.pitch, sw * c)),
+            _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
+            np.arange(height * width * depth) * n_out,
+            np.arange(band * outs[2]) * n_out,
+        )
         return self.work(eqn, frame, (outs[1], band, sh), [one], outs[3], 1, volume)
 
     def work(self, eqn, frame, bands, passes, n_out, stride, volume):
@@ -290,8 +310,13 @@ class Forward(_Convolution):
         work = _Work(eqn.outputs[0].spec.dtype, frame, bands, passes, eqn.params["groups"], CHUNKS, volume)
         if volume is not None:
             of_plane = math.prod(eqn.inputs[1].spec.shape[1:])
-            passes = work.passes = [p._replace(column=_over_planes(p.column, volume.taps, work.plane),
-                                               start=_over_planes(p.start, volume.taps, of_plane)) for p in passes]
+            passes = work.passes = [
+                p._replace(
+                    column=_over_planes(p.column, volume.taps, work.plane),
+                    start=_over_planes(p.start, volume.taps, of_plane),
+                )
+                for p in passes
+            ]
         work.n, work.stride = n_out // work.groups, stride
         rows, lanes = blas.convolution_tile(work.name)
         work.tile_rows, work.wide = rows, -(-work.n // lanes) * lanes
@@ -309,34 +334,43 @@ class Forward(_Convolution):
         for k, p in enumerate(work.passes):
             start = _constant(unit, p.start)
             for g in range(work.groups):
-                unit.line(f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {len(p.start)}, ptr "
-                          f"{unit.offset(kernel, g * g_kernel * work.size)}, ptr {start}, "
-                          f"i64 {work.stride}, ptr {unit.offset(packed, at * work.size)})")
+                unit.line(
+                    f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {len(p.start)}, ptr "
+                    f"{unit.offset(kernel, g * g_kernel * work.size)}, ptr {start}, "
+                    f"i64 {work.stride}, ptr {unit.offset(packed, at * work.size)})"
+                )
                 places.append((k, g, at))
                 at += work.wide * len(p.start)
         arguments = {"data": data, "out": out, "packed": packed, **work.tail_buffers}
         if work.framed is not None:
             arguments["framed"] = unit.pointer(work.framed)
         for k, p in enumerate(work.passes):
-            arguments |= {f"row{k}": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
-                          f"column{k}": _constant(unit, p.column),
-                          f"place{k}": _constant(unit, _whole_tiles(p.place, work.tile_rows))}
+            arguments |= {
+                f"row{k}": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
+                f"column{k}": _constant(unit, p.column),
+                f"place{k}": _constant(unit, _whole_tiles(p.place, work.tile_rows)),
+            }
         per_image = math.prod(_images(eqn.outputs[0].spec.shape)[1:])
         per_line = per_image // work.lines
 
         def body(code, image, first, lines, data, again, pointers):
-            target = code.at(work.scalar, pointers["out"],
-                             code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
+            target = code.at(
+                work.scalar,
+                pointers["out"],
+                code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)),
+            )
             if work.cleared:
                 code.emit(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {per_image * work.size}, i1 false)")
             for k, g, at in places:
                 p = work.passes[k]
                 m = code.int("mul", lines, len(p.row) // work.band) if work.in_bands else len(p.row)
-                code.emit(f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, "
-                          f"i64 {DEPTH}, ptr {code.at(work.scalar, data, str(g * g_data))}, "
-                          f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr "
-                          f"{code.at(work.scalar, pointers['packed'], str(at))}, i64 0, "
-                          f"ptr {code.at(work.scalar, target, str(g * g_out))}, ptr {pointers[f'place{k}']}, i1 false)")
+                code.emit(
+                    f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, "
+                    f"i64 {DEPTH}, ptr {code.at(work.scalar, data, str(g * g_data))}, "
+                    f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr "
+                    f"{code.at(work.scalar, pointers['packed'], str(at))}, i64 0, "
+                    f"ptr {code.at(work.scalar, target, str(g * g_out))}, ptr {pointers[f'place{k}']}, i1 false)"
+                )
             if work.tail is not None:
                 width = per_line // eqn.outputs[0].spec.shape[-1]
                 low = code.int("mul", code.int("add", code.int("mul", image, work.lines), first), width)
@@ -366,8 +400,13 @@ class _Input(Forward):
         single, complete = len(rows) == len(columns) == 1, all(itertools.chain(rows, columns))
         rows, columns = ([phase for phase in axis if phase] for axis in (rows, columns))
         # positions of results that are read, relative to the pixel's own: bounds of the frame
-        bounds = [(min(min(own) + min(s for _, s in taps) for own, _, taps in axis),
-                   max(max(own) + max(s for _, s in taps) for own, _, taps in axis)) for axis in (rows, columns)]
+        bounds = [
+            (
+                min(min(own) + min(s for _, s in taps) for own, _, taps in axis),
+                max(max(own) + max(s for _, s in taps) for own, _, taps in axis),
+            )
+            for axis in (rows, columns)
+        ]
         frame = _Frame(outs, *[(-low, high - (n - 1)) for (low, high), n in zip(bounds, outs[1:3], strict=True)])
         passes, volume = [], None
         if len(k) == 5:
@@ -382,8 +421,9 @@ class _Input(Forward):
                 own_h, at_h = own_h[:band], at_h[:band]
             row = _grid([o - bounds[0][0] for o in own_h], [o - bounds[1][0] for o in own_w], (frame.pitch, outs[3]))
             column = _with(_grid([s for _, s in taps_h], [s for _, s in taps_w], (frame.pitch, outs[3])), of_group)
-            start = _with(_grid([t for t, _ in taps_h], [t for t, _ in taps_w], (width * depth * n_out, depth * n_out)),
-                          of_group)
+            start = _with(
+                _grid([t for t, _ in taps_h], [t for t, _ in taps_w], (width * depth * n_out, depth * n_out)), of_group
+            )
             place = _grid(at_h, at_w, (images[2] * images[3], images[3]))
             passes.append(_Pass(row, column, start, place))
         work = self.work(eqn, frame, (images[1], band, 1), passes, images[3], n_out, volume)
@@ -428,13 +468,20 @@ class _Kernel(_Convolution):
             p3, (planes, results) = eqn.params, [a.spec.shape[1] for a in eqn.inputs]
             volume = _Volume(planes, results, shape[0], p3["stride"][0], p3["dilation"][0], -p3["padding"][0][0])
         band = _band(y[1], y[2], sh, (height - 1) * dh + 1, _pitch_bytes(eqn, frame, volume))
-        one = _Pass(_with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
-                    _grid(range(band), range(y[2]), (sh * frame.pitch, sw * c)),
-                    np.arange(band * y[2]) * n_out, np.arange(height * width * depth) * n_out)
+        one = _Pass(
+            _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
+            _grid(range(band), range(y[2]), (sh * frame.pitch, sw * c)),
+            np.arange(band * y[2]) * n_out,
+            np.arange(height * width * depth) * n_out,
+        )
         work = _Work(eqn.outputs[0].spec.dtype, frame, (y[1], band, sh), [one], p["groups"], PARTS, volume)
         if volume is not None:
-            work.passes = [one._replace(row=_over_planes(one.row, volume.taps, work.plane),
-                                        place=_over_planes(one.place, volume.taps, math.prod(shape[1:])))]
+            work.passes = [
+                one._replace(
+                    row=_over_planes(one.row, volume.taps, work.plane),
+                    place=_over_planes(one.place, volume.taps, math.prod(shape[1:])),
+                )
+            ]
         rows, lanes = blas.convolution_tile(work.name)
         work.tile_rows, work.n = rows, n_out // work.groups
         wide = -(-work.n // lanes) * lanes
@@ -448,9 +495,14 @@ class _Kernel(_Convolution):
         (p,), out = work.passes, eqn.outputs[0]
         data, y = (unit.pointer(as_array(a)) for a in eqn.inputs)
         sums = unit.pointer(out if work.parts is None else work.parts)
-        arguments = {"data": data, "y": y, "sums": sums, "row": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
-                     "column": _constant(unit, p.column),
-                     "place": _constant(unit, _whole_tiles(p.place, work.tile_rows))}
+        arguments = {
+            "data": data,
+            "y": y,
+            "sums": sums,
+            "row": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
+            "column": _constant(unit, p.column),
+            "place": _constant(unit, _whole_tiles(p.place, work.tile_rows)),
+        }
         if work.framed is not None:
             arguments["framed"] = unit.pointer(work.framed)
         if work.packed is not None:
@@ -462,27 +514,36 @@ class _Kernel(_Convolution):
 
         def body(code, image, first, lines, data, again, pointers):
             target = code.at(work.scalar, pointers["sums"], code.int("mul", "%chunk", out.spec.size))
-            there = code.at(work.scalar, pointers["y"],
-                            code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
+            there = code.at(
+                work.scalar,
+                pointers["y"],
+                code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)),
+            )
             k = code.int("mul", lines, per_line // n_out)
             for g in range(work.groups):
                 b, ldb = code.at(work.scalar, there, str(g * work.n)), n_out
                 if work.packed is not None:
                     packed = code.at("i8", pointers["packed"], code.int("mul", "%chunk", work.packed_size))
-                    code.emit(f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {k}, ptr {b}, ptr "
-                              f"{pointers['start']}, i64 1, ptr {packed})")
+                    code.emit(
+                        f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {k}, ptr {b}, ptr "
+                        f"{pointers['start']}, i64 1, ptr {packed})"
+                    )
                     b, ldb = packed, 0
-                code.emit(f"call void @tsk.conv.product.{work.name}(i64 {len(p.row)}, i64 {work.n}, i64 {k}, "
-                          f"i64 {depth}, ptr "
-                          f"{code.at(work.scalar, data, str(g * (work.frame.shape[3] // work.groups)))}, ptr "
-                          f"{pointers['row']}, ptr {pointers['column']}, "
-                          f"ptr {b}, i64 {ldb}, ptr {code.at(work.scalar, target, str(g * work.n))}, ptr "
-                          f"{pointers['place']}, i1 {again})")
+                code.emit(
+                    f"call void @tsk.conv.product.{work.name}(i64 {len(p.row)}, i64 {work.n}, i64 {k}, "
+                    f"i64 {depth}, ptr "
+                    f"{code.at(work.scalar, data, str(g * (work.frame.shape[3] // work.groups)))}, ptr "
+                    f"{pointers['row']}, ptr {pointers['column']}, "
+                    f"ptr {b}, i64 {ldb}, ptr {code.at(work.scalar, target, str(g * work.n))}, ptr "
+                    f"{pointers['place']}, i1 {again})"
+                )
 
         _emit(unit, eqn, work, arguments, body)
         if work.parts is not None:
-            unit.line(f"call void @tsk.conv.sum.{work.name}(ptr {unit.pointer(out)}, ptr {sums}, i64 {out.spec.size}, "
-                      f"i64 {work.chunks})")
+            unit.line(
+                f"call void @tsk.conv.sum.{work.name}(ptr {unit.pointer(out)}, ptr {sums}, i64 {out.spec.size}, "
+                f"i64 {work.chunks})"
+            )
         unit.module.flops += eqn.primitive.flops([a.spec for a in eqn.inputs], [out.spec], **eqn.params)
 
 

@@ -54,10 +54,24 @@ def _flops(in_specs: Any, out_specs: Any, **_: Any) -> float:
     return 2.0 * math.prod(in_specs[1].shape[:-2]) * max(in_specs[0].size, out_specs[0].size)
 
 
-depthwise = Primitive("depthwise", conv_p.impl, lambda *specs, **params: conv_p.spec(*specs, **params), kind="pull",
-                      pull=_pull, flops=_flops, differentiable=False)
-depthwise_input = Primitive("depthwise_input", conv_input_p.impl, lambda y, *_, shape, **__: Spec(shape, y.dtype),
-                            kind="pull", pull=_input_pull, flops=_flops, differentiable=False)
+depthwise = Primitive(
+    "depthwise",
+    conv_p.impl,
+    lambda *specs, **params: conv_p.spec(*specs, **params),
+    kind="pull",
+    pull=_pull,
+    flops=_flops,
+    differentiable=False,
+)
+depthwise_input = Primitive(
+    "depthwise_input",
+    conv_input_p.impl,
+    lambda y, *_, shape, **__: Spec(shape, y.dtype),
+    kind="pull",
+    pull=_input_pull,
+    flops=_flops,
+    differentiable=False,
+)
 
 
 # The gradient of the kernel: products of each result with each element of its window, to be summed over the results.
@@ -72,16 +86,23 @@ def _terms_pull(b, place, loads, in_specs, *_, window, stride, padding, dilation
     x, y = in_specs
     rank, (*_, channel) = len(window), place
     inside, at = None, []
-    for i, t, n, s, d, (low, high) in zip(place[1:rank + 1], place[rank + 1:-1], x.shape[1:-1], stride, dilation,
-                                          padding, strict=True):
+    for i, t, n, s, d, (low, high) in zip(
+        place[1 : rank + 1], place[rank + 1 : -1], x.shape[1:-1], stride, dilation, padding, strict=True
+    ):
         here = b.sub(b.add(b.mul(i, b.index(s)), b.mul(t, b.index(d))), b.index(low))
         for test in ([b.cmp(">=", here, b.index(0))] if low else []) + ([b.cmp("<", here, b.index(n))] if high else []):
             inside = test if inside is None else b.logical_and(inside, test)
         at.append(b.max(b.min(here, b.index(n - 1)), b.index(0)) if low or high else here)
     source = b.floordiv(channel, b.index(y.shape[-1] // groups))
-    return _times(b, None, loads[0]([place[0], *at, source]), loads[1]([*place[:rank + 1], channel]), inside)
+    return _times(b, None, loads[0]([place[0], *at, source]), loads[1]([*place[: rank + 1], channel]), inside)
 
 
-depthwise_terms = Primitive("depthwise_terms", _terms,
-                            lambda _, y, *, window, **__: Spec((*y.shape[:-1], *window, y.shape[-1]), y.dtype),
-                            kind="pull", pull=_terms_pull, flops=1.0, differentiable=False)
+depthwise_terms = Primitive(
+    "depthwise_terms",
+    _terms,
+    lambda _, y, *, window, **__: Spec((*y.shape[:-1], *window, y.shape[-1]), y.dtype),
+    kind="pull",
+    pull=_terms_pull,
+    flops=1.0,
+    differentiable=False,
+)

@@ -45,8 +45,19 @@ class _Lines:
     written) or "real" (a half spectrum is read, real numbers are written).
     """
 
-    def __init__(self, unit: Unit, source: Any, source_dtype: np.dtype, target: Any, outer: int, n: int, inner: int,
-                 inverse: bool, scale: float, kind: str):
+    def __init__(
+        self,
+        unit: Unit,
+        source: Any,
+        source_dtype: np.dtype,
+        target: Any,
+        outer: int,
+        n: int,
+        inner: int,
+        inverse: bool,
+        scale: float,
+        kind: str,
+    ):
         self.dtype = real_of(np.dtype(np.result_type(source_dtype, np.complex64)))
         self.n, self.inner, self.kind, self.complex_input = n, inner, kind, source_dtype.kind == "c"
         self.lines = outer * inner
@@ -59,7 +70,7 @@ class _Lines:
         r = self.r = RowFunction(unit, "fft", buffers, -(-self.lines // self.beside))
         self.b = r.b
         self.source, self.target = r.pointers[0], r.pointers[0 if same else 1]
-        self.tables = r.pointers[len(buffers) - len(tables):]
+        self.tables = r.pointers[len(buffers) - len(tables) :]
         size = n * self.beside
         now, then = ([local(r, self.dtype, size) for _ in range(2)] for _ in range(2))
         with r.row() as group:
@@ -87,8 +98,9 @@ class _Lines:
         line = b.add(b.mul(group, b.index(self.beside)), lane)
         if self.lines % self.beside:
             line = b.min(line, b.index(self.lines - 1))  # the last line several times
-        return b.add(b.mul(b.floordiv(line, b.index(self.inner)), b.index(width * self.inner)),
-                     b.mod(line, b.index(self.inner)))
+        return b.add(
+            b.mul(b.floordiv(line, b.index(self.inner)), b.index(width * self.inner)), b.mod(line, b.index(self.inner))
+        )
 
     def _each(self, n, body, start=0):
         """``body(lane, i)`` for every lane and start <= i < n, along memory."""
@@ -110,8 +122,12 @@ class _Lines:
         dtype = np.dtype(f"c{2 * self.dtype.itemsize}") if self.complex_input else self.dtype
 
         def read(lane, i):
-            x = b.load(self.source, dtype, b.add(self._places(group, lane, width), b.mul(i, b.index(self.inner))),
-                       movable=False)
+            x = b.load(
+                self.source,
+                dtype,
+                b.add(self._places(group, lane, width), b.mul(i, b.index(self.inner))),
+                movable=False,
+            )
             return x.parts or (x, b.const(0.0, self.dtype))
 
         def plain(lane, i):
@@ -144,8 +160,10 @@ class _Lines:
 
         def write(lane, i):
             place = b.add(self._places(group, lane, width), b.mul(i, b.index(self.inner)))
-            parts = [b.load(p, self.dtype, self._at(lane, i),
-                            movable=False) for p in (now[:1] if self.kind == "real" else now)]
+            parts = [
+                b.load(p, self.dtype, self._at(lane, i), movable=False)
+                for p in (now[:1] if self.kind == "real" else now)
+            ]
             if scale != 1:
                 parts = [b.mul(p, b.const(scale, self.dtype)) for p in parts]
             b.store(self.target, place, parts[0] if self.kind == "real" else b.complex(*parts))
@@ -192,9 +210,10 @@ class _Lines:
             even, odd = (plus(x[0], x[2]), minus(x[0], x[2])), (plus(x[1], x[3]), turned(minus(x[1], x[3])))
             return [plus(even[0], odd[0]), plus(even[1], odd[1]), minus(even[0], odd[0]), minus(even[1], odd[1])]
         n = len(x)
-        sums, differences = [plus(x[k], x[n - k]) for k in range(1, n // 2 + 1)], [
-            turned(minus(x[k], x[n - k])) for k in range(1, n // 2 + 1)
-        ]
+        sums, differences = (
+            [plus(x[k], x[n - k]) for k in range(1, n // 2 + 1)],
+            [turned(minus(x[k], x[n - k])) for k in range(1, n // 2 + 1)],
+        )
         total = x[0]
         for s in sums:
             total = plus(total, s)

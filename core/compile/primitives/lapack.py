@@ -27,8 +27,17 @@ def host_where(unit: Unit, eqn: Equation, failed: str) -> None:
     unit.lines += [f"  br label %{go}", f"{go}:"]
 
 
-def copy_matrix(r: RowFunction, dtype: np.dtype, source: str, start: Any, target: str, first: Any, m: int, n: int,
-                transpose: bool = False) -> None:
+def copy_matrix(
+    r: RowFunction,
+    dtype: np.dtype,
+    source: str,
+    start: Any,
+    target: str,
+    first: Any,
+    m: int,
+    n: int,
+    transpose: bool = False,
+) -> None:
     """target[i, j] = source[i, j] of an m x n matrix, or target[j, i]."""
     b = r.b
     with r.loop(m) as i, r.loop(n) as j:
@@ -112,8 +121,16 @@ class _Eigh:
             start = b.mul(row, b.index(n * n))
             copy_matrix(r, dtype, source, start, matrix, b.index(0), n, n, transpose=True)
             real = real_of(dtype) if dtype.kind == "c" else dtype
-            common = [job, triangle, size, matrix, size, f.place(values, b.mul(row, b.index(n)), real), work,
-                      lengths[0]]
+            common = [
+                job,
+                triangle,
+                size,
+                matrix,
+                size,
+                f.place(values, b.mul(row, b.index(n)), real),
+                work,
+                lengths[0],
+            ]
             if dtype.kind == "c":
                 f.call("heevd", *common, reals, lengths[1], integers, lengths[2], info)
             else:

@@ -151,8 +151,10 @@ class _TriangularSolve(_OfMatrices):
         p, k = eqn.params, eqn.outputs[0].spec.shape[-1]
         f = Lapack(r, dtype)
         # row-major X = op(A)^-1 B is column-major X' op(A)' = B'
-        right, triangle, operation = f.char("R"), f.char("U" if p["lower"] else "L"), f.char(
-            "T" if p["transpose"] else "N"
+        right, triangle, operation = (
+            f.char("R"),
+            f.char("U" if p["lower"] else "L"),
+            f.char("T" if p["transpose"] else "N"),
         )
         unit, one, size, width = f.char("U" if p["unit"] else "N"), f.scalar(1.0), f.integer(n), f.integer(k)
         with r.row() as row:
@@ -161,8 +163,20 @@ class _TriangularSolve(_OfMatrices):
             if not p["unit"]:
                 with r.loop(n) as i:
                     r.fail_if(b.cmp("==", b.load(matrix, dtype, at(b, start, i, i, n)), b.const(0, dtype)))
-            f.call("trsm", right, triangle, operation, unit, width, size, one, f.place(matrix, start), size,
-                   f.place(target, first), width)
+            f.call(
+                "trsm",
+                right,
+                triangle,
+                operation,
+                unit,
+                width,
+                size,
+                one,
+                f.place(matrix, start),
+                size,
+                f.place(target, first),
+                width,
+            )
 
 
 class _Elimination(_OfMatrices):
@@ -307,8 +321,11 @@ class _Det(_Elimination):
             if len(targets) == 2:
                 s = b.abs(d)
                 size.set(b.add(size.get(), b.call("log", s)))
-                d = b.complex(*[b.div(p, s)
-                                for p in d.parts]) if d.parts else b.select(b.cmp("==", d, d), b.copysign(one, d), d)
+                d = (
+                    b.complex(*[b.div(p, s) for p in d.parts])
+                    if d.parts
+                    else b.select(b.cmp("==", d, d), b.copysign(one, d), d)
+                )
             sign.set(b.mul(sign.get(), d))
         b.store(targets[0], row, b.select(singular, b.const(0, dtype), sign.get()))
         if len(targets) == 2:

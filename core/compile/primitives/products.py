@@ -35,7 +35,7 @@ class Matrices(NamedTuple):
     transposed: bool
 
     def of(self, x: np.ndarray, batch: tuple[int, ...], rows: int, columns: int) -> np.ndarray:
-        flat = np.ascontiguousarray(x).reshape(-1)[self.offset:]
+        flat = np.ascontiguousarray(x).reshape(-1)[self.offset :]
         strides = (*self.steps, *((1, self.ld) if self.transposed else (self.ld, 1)))
         return np.lib.stride_tricks.as_strided(flat, (*batch, rows, columns), [s * x.itemsize for s in strides])
 
@@ -89,23 +89,32 @@ class Product:
         dtype, p = l.spec.dtype, eqn.params
         batch, (m, n, k) = p["batch"], p["sizes"]
         matrices = [p["left"], p["right"], p["result"]]
-        unit.module.declares.update([blas.bfloat16_definition()] if is_bfloat16(dtype)
-                                    else blas.definitions().splitlines())
+        unit.module.declares.update(
+            [blas.bfloat16_definition()] if is_bfloat16(dtype) else blas.definitions().splitlines()
+        )
         unit.module.flops += (8 if dtype.kind == "c" else 2) * m * n * k * math.prod(batch)
-        pointers = [unit.offset(unit.pointer(a), q.offset * a.spec.dtype.itemsize) for a,
-                    q in zip((l, r, out), matrices, strict=True)]
+        pointers = [
+            unit.offset(unit.pointer(a), q.offset * a.spec.dtype.itemsize)
+            for a, q in zip((l, r, out), matrices, strict=True)
+        ]
         axes, steps = _merge(batch, [q.steps for q in matrices])
 
         def call(a, b, c):
-            a, b = ((f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}") for x,
-                    q in ((a, p["left"]), (b, p["right"])))
+            a, b = (
+                (f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}")
+                for x, q in ((a, p["left"]), (b, p["right"]))
+            )
             if is_bfloat16(dtype):
                 wide = "false" if is_bfloat16(out.spec.dtype) else "true"
-                return (f"call void @{blas.BFLOAT16}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, i64 "
-                        f"{p['result'].ld}, i1 {wide}, ptr {unit.pointer((eqn, 'panels'))})")
-            return (f"call void @tsk.gemm.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, "
-                    f"{b}, ptr {c}, "
-                    f"i64 {p['result'].ld}, i1 {'true' if added else 'false'})")
+                return (
+                    f"call void @{blas.BFLOAT16}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, i64 "
+                    f"{p['result'].ld}, i1 {wide}, ptr {unit.pointer((eqn, 'panels'))})"
+                )
+            return (
+                f"call void @tsk.gemm.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, "
+                f"{b}, ptr {c}, "
+                f"i64 {p['result'].ld}, i1 {'true' if added else 'false'})"
+            )
 
         count = math.prod(axes)
         if count == 1:
@@ -113,8 +122,9 @@ class Product:
             return
         name = f"{unit.name}.products{unit.count}"
         chunks = min(CHUNKS, count) if m * n * k * count >= PARALLEL and m * n * k < ALONE else 1
-        unit.module.functions += _stack(name, count, chunks, axes,
-                                        [[s * dtype.itemsize for s in steps_] for steps_ in steps], call)
+        unit.module.functions += _stack(
+            name, count, chunks, axes, [[s * dtype.itemsize for s in steps_] for steps_ in steps], call
+        )
         table = unit.table(pointers)
         if chunks == 1:
             unit.line(f"call void @{name}(ptr {table}, i64 0)")
@@ -144,10 +154,15 @@ def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list
     lines = [f"define internal void @{name}(ptr %table, i64 %chunk) {{", "entry:"]
     for k in range(3):
         lines += [f"  %q{k} = getelementptr ptr, ptr %table, i64 {k}", f"  %p{k} = load ptr, ptr %q{k}"]
-    lines += [f"  %w0 = mul nsw i64 %chunk, {count}", f"  %first = sdiv i64 %w0, {chunks}",
-              f"  %w1 = add nsw i64 %w0, {count}",
-              f"  %last = sdiv i64 %w1, {chunks}", "  br label %body", "body:", "  %i = phi i64 [ %first, %entry ], [ "
-                                                                                "%next, %body ]"]
+    lines += [
+        f"  %w0 = mul nsw i64 %chunk, {count}",
+        f"  %first = sdiv i64 %w0, {chunks}",
+        f"  %w1 = add nsw i64 %w0, {count}",
+        f"  %last = sdiv i64 %w1, {chunks}",
+        "  br label %body",
+        "body:",
+        "  %i = phi i64 [ %first, %entry ], [ %next, %body ]",
+    ]
     rest = "%i"
     places: list[str] = []
     for d in reversed(range(len(axes))):
@@ -161,12 +176,22 @@ def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list
     for k, by_axis in enumerate(steps):
         pointer = f"%p{k}"
         for d, step in enumerate(by_axis):
-            lines += [f"  %o{k}.{d} = mul nsw i64 {places[d]}, {step}",
-                      f"  %a{k}.{d} = getelementptr i8, ptr {pointer}, i64 %o{k}.{d}"]
+            lines += [
+                f"  %o{k}.{d} = mul nsw i64 {places[d]}, {step}",
+                f"  %a{k}.{d} = getelementptr i8, ptr {pointer}, i64 %o{k}.{d}",
+            ]
             pointer = f"%a{k}.{d}"
         operands.append(pointer)
-    return [*lines, f"  {call(*operands)}", "  %next = add nsw i64 %i, 1", "  %more = icmp slt i64 %next, %last",
-            "  br i1 %more, label %body, label %done", "done:", "  ret void", "}"]
+    return [
+        *lines,
+        f"  {call(*operands)}",
+        "  %next = add nsw i64 %i, 1",
+        "  %more = icmp slt i64 %next, %last",
+        "  br i1 %more, label %body, label %done",
+        "done:",
+        "  ret void",
+        "}",
+    ]
 
 
 NATIVE["product"], NATIVE["product_add"] = Product(None), Product(2)

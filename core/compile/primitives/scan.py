@@ -24,8 +24,11 @@ BLOCK = 512  # elements behind the axis that are carried along together
 class _Scan:
     def accepts(self, eqn: Equation) -> bool:
         spec = eqn.outputs[0].spec
-        return spec.size > 0 and supported(spec.dtype) and not is_narrow(spec.dtype) and all(
-            a.spec.shape == spec.shape and a.spec.dtype == spec.dtype for a in eqn.inputs
+        return (
+            spec.size > 0
+            and supported(spec.dtype)
+            and not is_narrow(spec.dtype)
+            and all(a.spec.shape == spec.shape and a.spec.dtype == spec.dtype for a in eqn.inputs)
         )
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
@@ -53,8 +56,10 @@ class _Scan:
 
         with r.row() as group:
             # the last group begins early enough to be whole: some rows are then computed twice
-            first = b.mul(group, b.index(beside)) if outer % beside == 0 else b.min(
-                b.mul(group, b.index(beside)), b.index(outer - beside)
+            first = (
+                b.mul(group, b.index(beside))
+                if outer % beside == 0
+                else b.min(b.mul(group, b.index(beside)), b.index(outer - beside))
             )
             totals = [r.cell(dtype) for _ in range(beside)]
             starts = [b.mul(b.add(first, b.index(k)), b.index(n)) for k in range(beside)]

@@ -20,13 +20,20 @@ BLOCK = 16
 class _Sort:
     def accepts(self, eqn: Equation) -> bool:
         shape = eqn.inputs[0].spec.shape
-        return len(shape) > 0 and all(a.spec.shape == shape and a.spec.size > 0 and supported(a.spec.dtype)
-                                      and not is_narrow(a.spec.dtype) and a.spec.dtype.kind != "c" for a in eqn.inputs)
+        return len(shape) > 0 and all(
+            a.spec.shape == shape
+            and a.spec.size > 0
+            and supported(a.spec.dtype)
+            and not is_narrow(a.spec.dtype)
+            and a.spec.dtype.kind != "c"
+            for a in eqn.inputs
+        )
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         """The other buffer of runs, next to the result."""
-        return {(eqn, k): o.spec.nbytes for k,
-                o in enumerate(eqn.outputs)} if eqn.inputs[0].spec.shape[-1] > BLOCK else {}
+        return (
+            {(eqn, k): o.spec.nbytes for k, o in enumerate(eqn.outputs)} if eqn.inputs[0].spec.shape[-1] > BLOCK else {}
+        )
 
     def emit(self, unit: Unit, eqn: Equation) -> None:
         shape = eqn.inputs[0].spec.shape
@@ -35,7 +42,7 @@ class _Sort:
         extra = [(eqn, k) for k in range(len(eqn.outputs))] if n > BLOCK else []
         r = RowFunction(unit, "sort", [*eqn.inputs, *eqn.outputs, *extra], rows)
         dtypes = [o.spec.dtype for o in eqn.outputs]
-        sources, targets, others = r.pointers[:keys], r.pointers[keys:2 * keys + 1], r.pointers[2 * keys + 1:]
+        sources, targets, others = r.pointers[:keys], r.pointers[keys : 2 * keys + 1], r.pointers[2 * keys + 1 :]
         passes = 0
         while BLOCK << passes < n:
             passes += 1
@@ -53,12 +60,14 @@ class _Sort:
                 pairs = n // (2 * width)
                 if pairs:
                     with r.loop(pairs) as pair:
-                        self._merge_equal(r, now, then, dtypes, r.b.add(start, r.b.mul(pair, r.b.index(2 * width))),
-                                          width)
+                        self._merge_equal(
+                            r, now, then, dtypes, r.b.add(start, r.b.mul(pair, r.b.index(2 * width))), width
+                        )
                 left = n - 2 * width * pairs
                 if left:
-                    self._merge_rest(r, now, then, dtypes, r.b.add(start, r.b.index(2 * width * pairs)),
-                                     min(width, left), left)
+                    self._merge_rest(
+                        r, now, then, dtypes, r.b.add(start, r.b.index(2 * width * pairs)), min(width, left), left
+                    )
                 now, then, width = then, now, 2 * width
         r.call(rows * n * (4.0 + 3.0 * passes))
 
@@ -84,8 +93,10 @@ class _Sort:
             with r.loop(n) as j:
                 other = self._keys(b, sources, dtypes, b.add(start, b.add(first, j)))
                 # of equal ones the earlier goes first
-                earlier = b.or_(self._before(b, other, mine, False),
-                                b.and_(b.cmp("<", b._plain(j), b._plain(i)), self._before(b, other, mine, True)))
+                earlier = b.or_(
+                    self._before(b, other, mine, False),
+                    b.and_(b.cmp("<", b._plain(j), b._plain(i)), self._before(b, other, mine, True)),
+                )
                 count.set(b._binary("", "add", count.get(), b.cast(earlier, I64)))
             to = b.add(b.add(start, first), count.get())
             for s, t, d in zip(sources, targets, dtypes, strict=False):
@@ -147,4 +158,3 @@ class _Sort:
 
 
 NATIVE["sort"] = _Sort()
-

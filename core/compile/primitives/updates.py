@@ -25,9 +25,11 @@ class _Update:
     """The operand that the result may take the place of."""
 
     def accepts(self, eqn: Equation) -> bool:
-        return all(
-            supported(a.spec.dtype) for a in eqn.inputs
-        ) and eqn.inputs[0].spec.size > 0 and eqn.inputs[1].spec.dtype == eqn.inputs[0].spec.dtype
+        return (
+            all(supported(a.spec.dtype) for a in eqn.inputs)
+            and eqn.inputs[0].spec.size > 0
+            and eqn.inputs[1].spec.dtype == eqn.inputs[0].spec.dtype
+        )
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         return {}
@@ -79,8 +81,13 @@ class _Update:
         unit.module.declares |= b.declares
         parameters = ["ptr noalias %out", *[f"ptr noalias %q{k}" for k in range(len(operands))]]
         tail = [f"  %failed = load i64, ptr {flag}", "  ret i64 %failed"] if flag else ["  ret i64 0"]
-        unit.module.functions += [f"define internal i64 @{name}({', '.join(parameters)}) #0 {{", "entry:", *b.render(),
-                                  *tail, "}"]
+        unit.module.functions += [
+            f"define internal i64 @{name}({', '.join(parameters)}) #0 {{",
+            "entry:",
+            *b.render(),
+            *tail,
+            "}",
+        ]
         failed = unit.ins(f"call i64 @{name}({', '.join(f'ptr {p}' for p in [target, *operands])})")
         unit.module.bytes += 2 * eqn.inputs[1].spec.nbytes
         if flag:
@@ -98,7 +105,7 @@ class _Update:
 class _Scatter(_Update):
     def shape(self, eqn):
         x, _, *indices = eqn.inputs
-        return (*np.broadcast_shapes(*[i.spec.shape for i in indices]), *x.spec.shape[len(indices):])
+        return (*np.broadcast_shapes(*[i.spec.shape for i in indices]), *x.spec.shape[len(indices) :])
 
     def places(self, b, eqn, index, read):
         x, _, *indices = eqn.inputs
@@ -117,8 +124,10 @@ class _SliceUpdate(_Update):
 
     def places(self, b, eqn, index, read):
         rest = iter(index)
-        return [b.index(e) if type(e) is int else b.add(b.mul(next(rest), b.index(e[1])),
-                                                        b.index(e[0])) for e in eqn.params["index"]]
+        return [
+            b.index(e) if type(e) is int else b.add(b.mul(next(rest), b.index(e[1])), b.index(e[0]))
+            for e in eqn.params["index"]
+        ]
 
 
 NATIVE["scatter"], NATIVE["slice_update"] = _Scatter(), _SliceUpdate()

@@ -27,8 +27,10 @@ class Backward(Blocks):
         code.clear(ct, ROWS * width)
         with code.loop("0", n, "1") as r:
             row = code.int("add", i0, r)
-            there = [self.head_rows(code, x, "%queries", "%heads", b, row, head, size)
-                     for x, size in (("%q", self.depth), ("%ct", self.width), ("%out", self.width))]
+            there = [
+                self.head_rows(code, x, "%queries", "%heads", b, row, head, size)
+                for x, size in (("%q", self.depth), ("%ct", self.width), ("%out", self.width))
+            ]
             code.scaled(code.place(q, (r, depth)), there[0], self.depth, "%factor")
             code.scaled(code.place(ct, (r, width)), there[1], self.width, code.scalar_number(1.0))
             total = self.dot(code, there[1], there[2], self.width)
@@ -72,22 +74,29 @@ class Backward(Blocks):
             j0 = code.int("mul", j, COLUMNS)
             there = code.minimum(code.int("sub", "%keys", j0), str(COLUMNS))
             block = code.int("add", code.int("mul", which, "%blocks"), j)
-            keys, values, rows = (code.place(x, (block, COLUMNS * size)) for x, size in (
-                ("%keys_packed", self.depth), ("%values_packed", self.width), ("%key_rows", depth)))
+            keys, values, rows = (
+                code.place(x, (block, COLUMNS * size))
+                for x, size in (("%keys_packed", self.depth), ("%values_packed", self.width), ("%key_rows", depth))
+            )
             code.clear(dk, COLUMNS * depth)
             code.clear(dv, COLUMNS * width)
             # the first query that sees the block's first key
             start = code.set(f"call i64 @llvm.smax.i64(i64 {code.int('sub', j0, '%diagonal')}, i64 0)")
             start = code.set(f"select i1 {code.set('icmp ne i64 %causal, 0')}, i64 {start}, i64 0")
-            with code.loop(first_head, last_head, "1") as head, \
-                    code.loop(code.int("udiv", start, ROWS), "%strips", "1") as strip:
+            with (
+                code.loop(first_head, last_head, "1") as head,
+                code.loop(code.int("udiv", start, ROWS), "%strips", "1") as strip,
+            ):
                 i0 = code.int("mul", strip, ROWS)
                 n = code.minimum(code.int("sub", "%queries", i0), str(ROWS))
                 columns = self.limit(code, code.int("add", i0, code.int("sub", n, 1)), j0, there)
-                at = code.int("add", code.int("mul", code.int("add", code.int("mul", b, "%heads"), head), "%strips"),
-                              strip)
-                q, ct, offsets = (code.place(x, (at, ROWS * size)) for x, size in (
-                    ("%query_rows", depth), ("%ct_rows", width), ("%offsets", 2)))
+                at = code.int(
+                    "add", code.int("mul", code.int("add", code.int("mul", b, "%heads"), head), "%strips"), strip
+                )
+                q, ct, offsets = (
+                    code.place(x, (at, ROWS * size))
+                    for x, size in (("%query_rows", depth), ("%ct_rows", width), ("%offsets", 2))
+                )
                 self.scores(code, n, q, depth, self.depth, there, columns, keys, weights)
                 self.scores(code, n, ct, width, self.width, there, columns, values, slopes)
                 with code.loop("0", n, "1") as r:
@@ -95,19 +104,41 @@ class Backward(Blocks):
                     line, slope = code.place(weights, (r, PITCH)), code.place(slopes, (r, PITCH))
                     with code.when(code.set("icmp ne i64 %masked, 0")):
                         self.add_mask(code, line, b, head, row, j0, there)
-                    self.weigh(code, line, slope, self.limit(code, row, j0, there), columns,
-                               code.splat(code.one(offsets, r)),
-                               code.splat(code.one(offsets, code.int("add", r, ROWS))))
+                    self.weigh(
+                        code,
+                        line,
+                        slope,
+                        self.limit(code, row, j0, there),
+                        columns,
+                        code.splat(code.one(offsets, r)),
+                        code.splat(code.one(offsets, code.int("add", r, ROWS))),
+                    )
                 self.multiply(code, self.width_panels, columns, n, weights, (1, PITCH), ct, dv, width, "true")
                 self.multiply(code, self.depth_panels, columns, n, slopes, (1, PITCH), q, dk, depth, "true")
-                self.multiply(code, self.depth_panels, n, columns, slopes, (PITCH, 1), rows,
-                              code.place(parts_of(head), (i0, depth)), depth, "true")
+                self.multiply(
+                    code,
+                    self.depth_panels,
+                    n,
+                    columns,
+                    slopes,
+                    (PITCH, 1),
+                    rows,
+                    code.place(parts_of(head), (i0, depth)),
+                    depth,
+                    "true",
+                )
             with code.loop("0", there, "1") as r:
                 row = code.int("add", j0, r)
-                for target, total, size, padded, factor in (("%dk", dk, self.depth, depth, math.log(2.0)),
-                                                            ("%dv", dv, self.width, width, 1.0)):
-                    code.scaled(self.head_rows(code, target, "%keys", "%key_heads", b, row, key_head, size),
-                                code.place(total, (r, padded)), size, code.scalar_number(factor))
+                for target, total, size, padded, factor in (
+                    ("%dk", dk, self.depth, depth, math.log(2.0)),
+                    ("%dv", dv, self.width, width, 1.0),
+                ):
+                    code.scaled(
+                        self.head_rows(code, target, "%keys", "%key_heads", b, row, key_head, size),
+                        code.place(total, (r, padded)),
+                        size,
+                        code.scalar_number(factor),
+                    )
         return code.function(f"internal void @backward.{self.name}(ptr %table, i64 %chunk)")
 
     def weigh(self, code: VectorCode, line: str, slope: str, limit: str, columns: str, offset: str, log: str) -> None:

@@ -8,8 +8,20 @@ from typing import NamedTuple
 from ..gemm.tiles import Tile
 from ..vector_code import VectorCode
 
-__all__ = ["BACKWARD", "COLUMNS", "FORWARD", "PARTS", "PITCH", "ROWS", "SIZES", "SLACK", "Blocks", "Sizes",
-           "scratch_sizes", "stack_bytes"]
+__all__ = [
+    "BACKWARD",
+    "COLUMNS",
+    "FORWARD",
+    "PARTS",
+    "PITCH",
+    "ROWS",
+    "SIZES",
+    "SLACK",
+    "Blocks",
+    "Sizes",
+    "scratch_sizes",
+    "stack_bytes",
+]
 
 ROWS, COLUMNS = 48, 192  # queries and keys of a block; scores of a block take 36 kB of float32
 PARTS = 8  # sums of gradients of queries are cut into so many, at most
@@ -20,9 +32,20 @@ FORWARD = ("sizes", "q", "k", "v", "mask", "out", "lse", "keys_packed", "values_
 BACKWARD = (
     "sizes", "q", "k", "v", "mask", "out", "lse", "ct", "dq", "dk", "dv", "keys_packed", "values_packed", "key_rows",
     "query_rows", "ct_rows", "offsets", "dq_parts",
+)  # fmt: skip
+SIZES = (
+    "batch",
+    "queries",
+    "heads",
+    "keys",
+    "key_heads",
+    "masked",
+    "mask_batch",
+    "mask_head",
+    "mask_row",
+    "causal",
+    "parts",
 )
-SIZES = ("batch", "queries", "heads", "keys", "key_heads", "masked", "mask_batch", "mask_head", "mask_row", "causal",
-         "parts")
 
 
 class Sizes(NamedTuple):
@@ -48,9 +71,15 @@ def scratch_sizes(s: Sizes, lanes: int) -> dict[str, int]:
     blocks, rows = -(-s.keys // COLUMNS) * COLUMNS, -(-s.queries // ROWS) * ROWS
     depth, width = (-(-n // lanes) * lanes for n in (s.depth, s.width))
     keys, queries = s.batch * s.key_heads * blocks, s.batch * s.heads * rows
-    return {"keys_packed": keys * s.depth, "values_packed": keys * max(width, s.width), "key_rows": keys * depth,
-            "query_rows": queries * depth, "ct_rows": queries * width, "offsets": 2 * queries,
-            "dq_parts": queries * depth * s.parts}
+    return {
+        "keys_packed": keys * s.depth,
+        "values_packed": keys * max(width, s.width),
+        "key_rows": keys * depth,
+        "query_rows": queries * depth,
+        "ct_rows": queries * width,
+        "offsets": 2 * queries,
+        "dq_parts": queries * depth * s.parts,
+    }
 
 
 def stack_bytes(s: Sizes, itemsize: int) -> int:
@@ -93,8 +122,9 @@ class Blocks:
             code.emit(f"%{field} = load ptr, ptr {code.at('ptr', '%table', str(k))}")
         for k, field in enumerate((*SIZES, "scale")):
             kind = "double" if field == "scale" else "i64"
-            code.emit(f"%{field}{'.f64' if kind == 'double' else ''} = load {kind}, ptr "
-                      f"{code.at('i64', '%sizes', str(k))}")
+            code.emit(
+                f"%{field}{'.f64' if kind == 'double' else ''} = load {kind}, ptr {code.at('i64', '%sizes', str(k))}"
+            )
         if self.name == "f32":
             code.emit("%scale = fptrunc double %scale.f64 to float")
         else:
@@ -106,14 +136,16 @@ class Blocks:
             code.emit(f"%{what}.up = add i64 %{of}, {size - 1}")
             code.emit(f"%{what} = udiv i64 %{what}.up, {size}")
 
-    def head_rows(self, code: VectorCode, base: str, length: str, heads: str, b: str, row: str, head: str,
-                  size: int) -> str:
+    def head_rows(
+        self, code: VectorCode, base: str, length: str, heads: str, b: str, row: str, head: str, size: int
+    ) -> str:
         """Place of ``base[b, row, head]``."""
         at = code.int("add", code.int("mul", b, length), row)
         return code.place(base, (code.int("add", code.int("mul", at, heads), head), size))
 
-    def pack_keys(self, code: VectorCode, base: str, there: str, b: str, head: str, j: str, size: int,
-                  target: str) -> None:
+    def pack_keys(
+        self, code: VectorCode, base: str, there: str, b: str, head: str, j: str, size: int, target: str
+    ) -> None:
         """A block of rows of `base`, transposed into panels of keys."""
         lanes = self.tile.lanes
         ld = code.int("mul", "%key_heads", size)
@@ -124,8 +156,10 @@ class Blocks:
             columns = code.minimum(code.int("sub", there, at), wide)
             row = code.int("add", code.int("mul", j, COLUMNS), at)
             source = self.head_rows(code, base, "%keys", "%key_heads", b, row, head, size)
-            code.emit(f"call void @transpose.{self.name}(i64 {size}, i64 {columns}, i64 {wide}, ptr {source}, "
-                      f"i64 {ld}, ptr {code.place(target, (at, size))})")
+            code.emit(
+                f"call void @transpose.{self.name}(i64 {size}, i64 {columns}, i64 {wide}, ptr {source}, "
+                f"i64 {ld}, ptr {code.place(target, (at, size))})"
+            )
 
     def panels(self, code: VectorCode, there: str) -> tuple[str, str]:
         """Vectors and panels of a block of `there` keys."""
@@ -134,16 +168,29 @@ class Blocks:
         return count, code.int("udiv", code.int("add", count, vectors - 1), vectors)
 
     def panel(self, code: VectorCode, q: str, count: str, panels: str) -> tuple[str, str]:
-        return (code.int("udiv", code.int("mul", q, count), panels),
-                code.int("udiv", code.int("mul", code.int("add", q, "1"), count), panels))
+        return (
+            code.int("udiv", code.int("mul", q, count), panels),
+            code.int("udiv", code.int("mul", code.int("add", q, "1"), count), panels),
+        )
 
     def pack_rows(self, code: VectorCode, source: str, rows: str, size: int, ld: str, target: str) -> None:
         padded = -(-size // self.tile.lanes) * self.tile.lanes
-        code.emit(f"call void @pack.{self.name}(i64 {rows}, i64 {size}, i64 {padded}, ptr {source}, i64 {ld}, "
-                  f"ptr {target})")
+        code.emit(
+            f"call void @pack.{self.name}(i64 {rows}, i64 {size}, i64 {padded}, ptr {source}, i64 {ld}, ptr {target})"
+        )
 
-    def scores(self, code: VectorCode, rows: str, a: str, pitch: int, depth: int, there: str, columns: str, packed: str,
-               target: str) -> None:
+    def scores(
+        self,
+        code: VectorCode,
+        rows: str,
+        a: str,
+        pitch: int,
+        depth: int,
+        there: str,
+        columns: str,
+        packed: str,
+        target: str,
+    ) -> None:
         """target[rows, columns] = A[rows, depth] times a packed block of keys."""
         lanes = self.tile.lanes
         count, panels = self.panels(code, there)
@@ -155,20 +202,35 @@ class Blocks:
                 tile = code.set(f"load ptr, ptr {code.at('ptr', f'@score.tiles.{self.name}', code.int('sub', n, 1))}")
                 b, wide = code.place(packed, (at, depth)), code.int("mul", n, lanes)
                 with code.loop("0", rows, str(self.tile.rows)) as r:
-                    code.emit(f"call void {tile}(i64 {depth}, ptr {code.place(a, (r, pitch))}, i64 {pitch}, i64 1, "
-                              f"ptr {b}, i64 {wide}, ptr {code.at(self.scalar, code.place(target, (r, PITCH)), at)}, "
-                              f"i64 {PITCH}, i1 false)")
+                    code.emit(
+                        f"call void {tile}(i64 {depth}, ptr {code.place(a, (r, pitch))}, i64 {pitch}, i64 1, "
+                        f"ptr {b}, i64 {wide}, ptr {code.at(self.scalar, code.place(target, (r, PITCH)), at)}, "
+                        f"i64 {PITCH}, i1 false)"
+                    )
 
-    def multiply(self, code: VectorCode, panels: list[tuple[int, int]], rows: str, k: str, a: str,
-                 strides: tuple[int, int], b: str, c: str, pitch: int, add: str) -> None:
+    def multiply(
+        self,
+        code: VectorCode,
+        panels: list[tuple[int, int]],
+        rows: str,
+        k: str,
+        a: str,
+        strides: tuple[int, int],
+        b: str,
+        c: str,
+        pitch: int,
+        add: str,
+    ) -> None:
         """C[rows, pitch] (+)= A[rows, k] B[k, pitch]."""
         for first, vectors in panels:
             at, height = str(first * self.tile.lanes), self.rows(vectors)
             b_here, c_here = code.at(self.scalar, b, at), code.at(self.scalar, c, at)
             with code.loop("0", rows, str(height)) as r:
-                code.emit(f"call void @tile.{self.name}.{height}.{vectors}(i64 {k}, ptr "
-                          f"{code.place(a, (r, strides[0]))}, i64 {strides[0]}, i64 {strides[1]}, ptr {b_here}, "
-                          f"i64 {pitch}, ptr {code.place(c_here, (r, pitch))}, i64 {pitch}, i1 {add})")
+                code.emit(
+                    f"call void @tile.{self.name}.{height}.{vectors}(i64 {k}, ptr "
+                    f"{code.place(a, (r, strides[0]))}, i64 {strides[0]}, i64 {strides[1]}, ptr {b_here}, "
+                    f"i64 {pitch}, ptr {code.place(c_here, (r, pitch))}, i64 {pitch}, i1 {add})"
+                )
 
     def limit(self, code: VectorCode, row: str, j0: str, there: str) -> str:
         """Number of keys of the block from `j0` on that query `row` sees."""
@@ -185,8 +247,10 @@ class Blocks:
         symbol = f"@llvm.masked.load.{code.suffix}.p0"
         code.declares.add(f"declare {code.vector} {symbol}(ptr, i32, {code.truths}, {code.vector})")
         with code.loop("0", there, str(code.lanes)) as i:
-            mask = code.set(f"call {code.vector} {symbol}(ptr {code.at(self.scalar, source, i)}, i32 {code.bytes}, "
-                            f"{code.truths} {code.below(i, there)}, {code.vector} zeroinitializer)")
+            mask = code.set(
+                f"call {code.vector} {symbol}(ptr {code.at(self.scalar, source, i)}, i32 {code.bytes}, "
+                f"{code.truths} {code.below(i, there)}, {code.vector} zeroinitializer)"
+            )
             total = code.call("fmuladd", mask, code.number(1 / math.log(2.0)), code.load(line, i))
             hidden = code.set(f"fcmp oeq {code.vector} {mask}, {code.number(-math.inf)}")
             code.store(code.select(hidden, mask, total), line, i)
@@ -196,8 +260,10 @@ class Blocks:
         code = self.code()
         whole = code.int("sub", "%n", code.int("urem", "%n", code.lanes))
         many = code.splat("%factor")
-        for kind, start, stop, step, factor in ((code.vector, "0", whole, code.lanes, many),
-                                                (self.scalar, whole, "%n", 1, "%factor")):
+        for kind, start, stop, step, factor in (
+            (code.vector, "0", whole, code.lanes, many),
+            (self.scalar, whole, "%n", 1, "%factor"),
+        ):
             with code.loop(start, stop, str(step)) as i:
                 source, target = (code.at(self.scalar, x, i) for x in ("%source", "%target"))
                 new = code.set(f"fmul {kind} {code.set(f'load {kind}, ptr {source}, align {code.bytes}')}, {factor}")
@@ -205,7 +271,8 @@ class Blocks:
                 total = code.set(f"select i1 %add, {kind} {code.set(f'fadd {kind} {old}, {new}')}, {kind} {new}")
                 code.emit(f"store {kind} {total}, ptr {target}, align {code.bytes}")
         return code.function(
-            f"internal void @scaled.{self.name}(ptr %target, ptr %source, i64 %n, {self.scalar} %factor, i1 %add)")
+            f"internal void @scaled.{self.name}(ptr %target, ptr %source, i64 %n, {self.scalar} %factor, i1 %add)"
+        )
 
     def entry(self, symbol: str, fields: tuple[str, ...], steps: list[tuple[str, tuple[str, ...]]]) -> str:
         """The steps one after the other, each shared out among the threads."""

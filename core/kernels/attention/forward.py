@@ -31,18 +31,41 @@ class _Attention(Backward):
         b, head = code.int("udiv", which, "%key_heads"), code.int("urem", which, "%key_heads")
         j0 = code.int("mul", j, COLUMNS)
         there = code.minimum(code.int("sub", "%keys", j0), str(COLUMNS))
-        self.pack_keys(code, "%k", there, b, head, j, self.depth,
-                       code.place("%keys_packed", ("%chunk", COLUMNS * self.depth)))
-        k, v = (self.head_rows(code, x, "%keys", "%key_heads", b, j0, head, n)
-                for x, n in (("%k", self.depth), ("%v", self.width)))
+        self.pack_keys(
+            code, "%k", there, b, head, j, self.depth, code.place("%keys_packed", ("%chunk", COLUMNS * self.depth))
+        )
+        k, v = (
+            self.head_rows(code, x, "%keys", "%key_heads", b, j0, head, n)
+            for x, n in (("%k", self.depth), ("%v", self.width))
+        )
         if backward:
-            self.pack_keys(code, "%v", there, b, head, j, self.width,
-                           code.place("%values_packed", ("%chunk", COLUMNS * self.width)))
-            self.pack_rows(code, k, there, self.depth, code.int("mul", "%key_heads", self.depth),
-                           code.place("%key_rows", ("%chunk", COLUMNS * self.padded_depth)))
+            self.pack_keys(
+                code,
+                "%v",
+                there,
+                b,
+                head,
+                j,
+                self.width,
+                code.place("%values_packed", ("%chunk", COLUMNS * self.width)),
+            )
+            self.pack_rows(
+                code,
+                k,
+                there,
+                self.depth,
+                code.int("mul", "%key_heads", self.depth),
+                code.place("%key_rows", ("%chunk", COLUMNS * self.padded_depth)),
+            )
         else:
-            self.pack_rows(code, v, there, self.width, code.int("mul", "%key_heads", self.width),
-                           code.place("%values_packed", ("%chunk", COLUMNS * self.padded_width)))
+            self.pack_rows(
+                code,
+                v,
+                there,
+                self.width,
+                code.int("mul", "%key_heads", self.width),
+                code.place("%values_packed", ("%chunk", COLUMNS * self.padded_width)),
+            )
         which = "back" if backward else "forth"
         return code.function(f"internal void @pack.{which}.{self.name}(ptr %table, i64 %chunk)")
 
@@ -74,17 +97,43 @@ class _Attention(Backward):
             there = code.minimum(code.int("sub", "%keys", j0), str(COLUMNS))
             columns = self.limit(code, last_row, j0, there)
             block = code.int("add", code.int("mul", key_head, "%blocks"), j)
-            self.scores(code, n, queries, self.depth, self.depth, there, columns,
-                        code.place("%keys_packed", (block, COLUMNS * self.depth)), scores)
+            self.scores(
+                code,
+                n,
+                queries,
+                self.depth,
+                self.depth,
+                there,
+                columns,
+                code.place("%keys_packed", (block, COLUMNS * self.depth)),
+                scores,
+            )
             with code.loop("0", n, "1") as r:
                 row = code.int("add", i0, r)
                 line = code.place(scores, (r, PITCH))
                 with code.when(code.set("icmp ne i64 %masked, 0")):
                     self.add_mask(code, line, b, head, row, j0, there)
-                self.soften(code, line, self.limit(code, row, j0, there), columns, code.at(self.scalar, tops, r),
-                            code.place(sums, (r, lanes)), code.place(out, (r, width)))
-            self.multiply(code, self.width_panels, n, columns, scores, (PITCH, 1),
-                          code.place("%values_packed", (block, COLUMNS * width)), out, width, "true")
+                self.soften(
+                    code,
+                    line,
+                    self.limit(code, row, j0, there),
+                    columns,
+                    code.at(self.scalar, tops, r),
+                    code.place(sums, (r, lanes)),
+                    code.place(out, (r, width)),
+                )
+            self.multiply(
+                code,
+                self.width_panels,
+                n,
+                columns,
+                scores,
+                (PITCH, 1),
+                code.place("%values_packed", (block, COLUMNS * width)),
+                out,
+                width,
+                "true",
+            )
         with code.loop("0", n, "1") as r:
             total = code.total(code.load(sums, code.int("mul", r, lanes)))
             empty = code.set(f"fcmp oeq {self.scalar} {total}, 0.0")
@@ -116,8 +165,9 @@ class _Attention(Backward):
             i.carried = code.larger(x, i.carried)
         old = code.one(top, "0")
         new = code.largest(i.carried)
-        new = code.set(f"select i1 {code.set(f'fcmp ogt {self.scalar} {new}, {old}')}, {self.scalar} {new}, "
-                       f"{self.scalar} {old}")
+        new = code.set(
+            f"select i1 {code.set(f'fcmp ogt {self.scalar} {new}, {old}')}, {self.scalar} {new}, {self.scalar} {old}"
+        )
         code.put(new, top, "0")
         none = code.set(f"fcmp oeq {self.scalar} {new}, {code.scalar_number(-math.inf)}")
         base = code.splat(code.set(f"select i1 {none}, {self.scalar} 0.0, {self.scalar} {new}"))
@@ -139,21 +189,39 @@ class _Attention(Backward):
         parts = [
             f"@score.tiles.{self.name} = internal constant [{self.tile.vectors} x ptr] [{table}]",
             *[kernel(self.name, self.scalar, self.tile.lanes, *t, pitched=True) for t in sorted(tiles)],
-            pack(self.name, self.scalar, self.tile), transpose_pack(self.name, self.scalar, self.tile), self.scaled(),
-            self.pack_block(False), self.forward(),
-            self.entry(f"tsk.attention.forward.{heads}", FORWARD, [
-                ("pack.forth", ("batch", "key_heads", "blocks")), ("forward", ("batch", "heads", "strips"))]),
-            self.pack_block(True), self.pack_strip(), self.backward(), self.add_parts(),
-            self.entry(f"tsk.attention.backward.{heads}", BACKWARD, [
-                ("pack.back", ("batch", "key_heads", "blocks")), ("strip", ("batch", "heads", "strips")),
-                ("backward", ("batch", "key_heads", "parts")), ("parts", ("batch", "heads"))]),
+            pack(self.name, self.scalar, self.tile),
+            transpose_pack(self.name, self.scalar, self.tile),
+            self.scaled(),
+            self.pack_block(False),
+            self.forward(),
+            self.entry(
+                f"tsk.attention.forward.{heads}",
+                FORWARD,
+                [("pack.forth", ("batch", "key_heads", "blocks")), ("forward", ("batch", "heads", "strips"))],
+            ),
+            self.pack_block(True),
+            self.pack_strip(),
+            self.backward(),
+            self.add_parts(),
+            self.entry(
+                f"tsk.attention.backward.{heads}",
+                BACKWARD,
+                [
+                    ("pack.back", ("batch", "key_heads", "blocks")),
+                    ("strip", ("batch", "heads", "strips")),
+                    ("backward", ("batch", "key_heads", "parts")),
+                    ("parts", ("batch", "heads")),
+                ],
+            ),
         ]
         vector, suffix = f"<{self.tile.lanes} x {self.scalar}>", f"v{self.tile.lanes}{self.name}"
         self.declares |= {
             f"declare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})",
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-            "declare i64 @llvm.smin.i64(i64, i64)", "declare i64 @llvm.smax.i64(i64, i64)",
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", "declare double @llvm.log.f64(double)",
+            "declare i64 @llvm.smin.i64(i64, i64)",
+            "declare i64 @llvm.smax.i64(i64, i64)",
+            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            "declare double @llvm.log.f64(double)",
             "declare void @tsk_parallel_for(ptr, ptr, i64)",
         }
         given = "\n".join(parts)

@@ -39,8 +39,11 @@ def product() -> str:
     Matrices are row-major, or transposed where `ta`, `tb` say so; `wide`: C is float32, otherwise bfloat16. `scratch`
     has `scratch_bytes`, aligned to 64. ``tsk_parallel_for`` is imported.
     """
-    parts = ["declare void @tsk_parallel_for(ptr, ptr, i64)\ndeclare i64 @llvm.smin.i64(i64, i64)",
-             f"declare <16 x float> {_DOT}(<16 x float>, <32 x bfloat>, <32 x bfloat>)", _PAIR]
+    parts = [
+        "declare void @tsk_parallel_for(ptr, ptr, i64)\ndeclare i64 @llvm.smin.i64(i64, i64)",
+        f"declare <16 x float> {_DOT}(<16 x float>, <32 x bfloat>, <32 x bfloat>)",
+        _PAIR,
+    ]
     parts += [_pack(ROWS), _pack(LANES), *map(_tile, range(1, VECTORS + 1)), _store_row(), _pack_chunk(), _tile_chunk()]
     return "\n".join([*parts, _outer()])
 
@@ -93,8 +96,9 @@ def _pack(size: int) -> str:
     step = code.set("select i1 %along, i64 1, i64 %ld")
 
     def one_by_one(line, p):
-        value = code.set(f"call i32 @pair(ptr %x, i64 {line_step}, i64 {step}, i64 %lines, i64 %k, i64 {line}, i64 "
-                         f"{p})")
+        value = code.set(
+            f"call i32 @pair(ptr %x, i64 {line_step}, i64 {step}, i64 %lines, i64 %k, i64 {line}, i64 {p})"
+        )
         place = code.int("add", code.int("mul", p, "%wide"), line)
         code.emit(f"store i32 {value}, ptr {code.at('i32', '%out', place)}")
 
@@ -106,8 +110,11 @@ def _pack(size: int) -> str:
             order = [x for i in range(size) for x in (i, size + i)]
             low, high = (", ".join(f"i32 {x}" for x in part) for part in (order[:size], order[size:]))
             for _ in range(size.bit_length() - 1):
-                rows = [code.set(f"shufflevector {pairs_type} {a}, {pairs_type} {b}, <{size} x i32> <{part}>")
-                        for a, b in zip(rows[:size // 2], rows[size // 2:], strict=True) for part in (low, high)]
+                rows = [
+                    code.set(f"shufflevector {pairs_type} {a}, {pairs_type} {b}, <{size} x i32> <{part}>")
+                    for a, b in zip(rows[: size // 2], rows[size // 2 :], strict=True)
+                    for part in (low, high)
+                ]
             for i, row in enumerate(rows):
                 place = code.int("add", code.int("mul", code.int("add", p, i), "%wide"), line)
                 code.emit(f"store {pairs_type} {row}, ptr {code.at('i32', '%out', place)}, align 32")
@@ -145,8 +152,9 @@ def _tile(vectors: int) -> str:
         lanes = code.set(f"shufflevector <16 x i32> {first}, <16 x i32> poison, <16 x i32> zeroinitializer")
         pair = code.set(f"bitcast <16 x i32> {lanes} to <32 x bfloat>")
         for v in range(vectors):
-            code.emit(f"%d{r}.{v} = call {sums} {_DOT}({sums} %c{r}.{v}, <32 x bfloat> {pair}, <32 x bfloat> "
-                      f"{panel[v]})")
+            code.emit(
+                f"%d{r}.{v} = call {sums} {_DOT}({sums} %c{r}.{v}, <32 x bfloat> {pair}, <32 x bfloat> {panel[v]})"
+            )
     code.emit("%next = add nuw nsw i64 %p, 1")
     code.emit("%more = icmp slt i64 %next, %pairs")
     code.emit("br i1 %more, label %head, label %done")
@@ -160,6 +168,7 @@ def _tile(vectors: int) -> str:
 
 def _bits(code: Code, x: str, n: int) -> str:
     """<n x float> rounded to the bits of bfloat16, ties to even, in integers: the instruction flushes subnormals."""
+
     def every(value):
         return "<" + ", ".join([f"i32 {value}"] * n) + ">"
 
@@ -225,8 +234,10 @@ def _pack_chunk() -> str:
         along = code.set("icmp ne i64 %tb, 0")
         step = code.set(f"select i1 {along}, i64 %ldb, i64 1")
         source = code.at("i16", "%b", code.int("mul", j, step))
-        code.emit(f"call void @pack.{LANES}(ptr {source}, i64 %ldb, i1 {along}, i64 {columns}, i64 %k, i64 {padded}, "
-                  f"ptr {place})")
+        code.emit(
+            f"call void @pack.{LANES}(ptr {source}, i64 %ldb, i1 {along}, i64 {columns}, i64 %k, i64 {padded}, "
+            f"ptr {place})"
+        )
     with code.when(code.set(f"xor i1 {is_b}, true")):
         first = code.int("mul", code.int("sub", "%chunk", panels), ROWS * _GROUP)
         stop = code.minimum(code.int("add", first, ROWS * _GROUP), "%m")
@@ -236,8 +247,10 @@ def _pack_chunk() -> str:
             rows = code.minimum(code.int("sub", "%m", i), str(ROWS))
             source = code.at("i16", "%a", code.int("mul", i, step))
             place = code.at("i32", "%pa", code.int("mul", i, pairs))
-            code.emit(f"call void @pack.{ROWS}(ptr {source}, i64 %lda, i1 {along}, i64 {rows}, i64 %k, i64 {ROWS}, "
-                      f"ptr {place})")
+            code.emit(
+                f"call void @pack.{ROWS}(ptr {source}, i64 %lda, i1 {along}, i64 {rows}, i64 %k, i64 {ROWS}, "
+                f"ptr {place})"
+            )
     code.emit("ret void")
     return "\n".join(["define internal void @pack.chunk(ptr %context, i64 %chunk) {", *code.lines, "}"])
 
@@ -283,6 +296,8 @@ def _outer() -> str:
     for function, chunks in (("pack", code.int("add", panels, groups)), ("tile", code.int("mul", panels, groups))):
         code.emit(f"call void @tsk_parallel_for(ptr @{function}.chunk, ptr {context}, i64 {chunks})")
     code.emit("ret void")
-    head = ("define void @tsk.bfloat16.product(i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, "
-            "i1 %tb, ptr %c, i64 %ldc, i1 %wide, ptr %scratch) {")
+    head = (
+        "define void @tsk.bfloat16.product(i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, "
+        "i1 %tb, ptr %c, i64 %ldc, i1 %wide, ptr %scratch) {"
+    )
     return "\n".join([head, *code.lines, "}"])

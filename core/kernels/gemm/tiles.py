@@ -124,15 +124,17 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     heights = [tile.rows >> i for i in range(tile.rows.bit_length())]
     parts = [kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
     parts += [
-        pack(name, scalar, tile), transpose_pack(name, scalar, tile), _packed(name, scalar, tile),
-        _serial(name, scalar, tile, heights), _parallel(name, scalar, tile),
+        pack(name, scalar, tile),
+        transpose_pack(name, scalar, tile),
+        _packed(name, scalar, tile),
+        _serial(name, scalar, tile, heights),
+        _parallel(name, scalar, tile),
     ]
     vector = f"<{tile.lanes} x {scalar}>"
     suffix = f"v{tile.lanes}{'f32' if scalar == 'float' else 'f64'}"
     return (
         f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\ndeclare {vector} @llvm.fmuladd.{suffix}({vector}, "
-        f"{vector}, {vector})\n"
-        + "\n".join(parts)
+        f"{vector}, {vector})\n" + "\n".join(parts)
     )
 
 
@@ -338,8 +340,9 @@ def _packed(name: str, scalar: str, tile: Tile) -> str:
         target = code.at(scalar, "%out", code.int("add", code.int("mul", p, n_packed), code.int("mul", even, j)))
         _fill(code, name, scalar, p, depth, j, columns, wide, target)
     code.emit("ret void")
-    return "\n".join([f"define void @tsk.pack.{name}(i64 %n, i64 %k, ptr %b, i64 %ldb, i1 %tb, ptr %out) {{",
-                      *code.lines, "}"])
+    return "\n".join(
+        [f"define void @tsk.pack.{name}(i64 %n, i64 %k, ptr %b, i64 %ldb, i1 %tb, ptr %out) {{", *code.lines, "}"]
+    )
 
 
 def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:

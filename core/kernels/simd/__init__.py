@@ -30,10 +30,15 @@ from . import lanes, lines, math, memory, random
 from .vector import Vec
 
 # functions named like one of Python's have an underscore at the end where they are defined
-_functions = {name.removesuffix("_"): getattr(module, name)
-              for module in (lanes, lines, math, memory, random) for name in module.__all__}
+_functions = {
+    name.removesuffix("_"): getattr(module, name)
+    for module in (lanes, lines, math, memory, random)
+    for name in module.__all__
+}
 globals().update(_functions)
 if TYPE_CHECKING:
+
     def __getattr__(name: str) -> Any: ...
+
 
 __all__ = ["Vec", *_functions]

@@ -10,9 +10,32 @@ from numba.extending import intrinsic
 from .link import has_avx512
 from .vector import I32, I64, Vec, call, common, dtype_of, splat_value, vector_of, width_of
 
-__all__ = ["all_", "any_", "bitcast", "bits", "concat", "convert", "extract", "from_bits", "high", "insert", "iota",
-           "low", "max_", "min_", "parity", "popcount", "select", "shuffle", "shuffle2", "splat", "sum_",
-           "unzip_lanes", "xor_lanes", "zip_lanes"]
+__all__ = [
+    "all_",
+    "any_",
+    "bitcast",
+    "bits",
+    "concat",
+    "convert",
+    "extract",
+    "from_bits",
+    "high",
+    "insert",
+    "iota",
+    "low",
+    "max_",
+    "min_",
+    "parity",
+    "popcount",
+    "select",
+    "shuffle",
+    "shuffle2",
+    "splat",
+    "sum_",
+    "unzip_lanes",
+    "xor_lanes",
+    "zip_lanes",
+]
 
 
 def _indices(indices, upper, where):
@@ -61,8 +84,9 @@ def shuffle2(typingctx, v, w, indices):
 def concat(typingctx, v, w):
     """Lanes of `v`, then lanes of `w`."""
     n = common("concat", v, w).n
-    return Vec(v.scalar,
-               2 * n)(v, w), lambda context, builder, sig, args: _pick(builder, args[0], args[1], list(range(2 * n)))
+    return Vec(v.scalar, 2 * n)(v, w), lambda context, builder, sig, args: _pick(
+        builder, args[0], args[1], list(range(2 * n))
+    )
 
 
 def _half(start, name):

@@ -12,8 +12,20 @@ from numba.extending import intrinsic
 
 from .vector import I32, I64, Vec, alignment, dtype_of, element_of, pointer, splat_value, start
 
-__all__ = ["address_of", "iota_line", "lanes_of", "load_line", "load_line_unaligned", "pointer_like", "pointer_to",
-           "prefetch", "splat_line", "stack", "store_line", "store_scalar"]
+__all__ = [
+    "address_of",
+    "iota_line",
+    "lanes_of",
+    "load_line",
+    "load_line_unaligned",
+    "pointer_like",
+    "pointer_to",
+    "prefetch",
+    "splat_line",
+    "stack",
+    "store_line",
+    "store_scalar",
+]
 
 
 def _line(array, where):
@@ -137,8 +149,9 @@ def prefetch(typingctx, array, index):
     """Start loading the cache line of `array[index]` into the second-level cache."""
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(builder.gep(start(context, builder, array, args[0]), [args[1]]),
-                                ir.IntType(8).as_pointer())
+        place = builder.bitcast(
+            builder.gep(start(context, builder, array, args[0]), [args[1]]), ir.IntType(8).as_pointer()
+        )
         name, kinds = "llvm.prefetch.p0", [place.type, I32, I32, I32]
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
         builder.call(function, [place, I32(0), I32(2), I32(1)])

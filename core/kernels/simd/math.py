@@ -11,8 +11,21 @@ from .. import vecmath
 from .link import has_avx512, link_vecmath
 from .vector import FLAGS, Vec, call, common, vector_of
 
-__all__ = ["abs_", "ceil", "copysign", "floor", "fma", "maximum", "minimum", "rcp_fast", "rint", "rsqrt_fast", "sqrt",
-           "trunc", *vecmath.names()]
+__all__ = [
+    "abs_",
+    "ceil",
+    "copysign",
+    "floor",
+    "fma",
+    "maximum",
+    "minimum",
+    "rcp_fast",
+    "rint",
+    "rsqrt_fast",
+    "sqrt",
+    "trunc",
+    *vecmath.names(),
+]
 
 
 @intrinsic

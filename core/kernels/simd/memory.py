@@ -23,8 +23,19 @@ from .vector import (
     width_of,
 )
 
-__all__ = ["address", "gather", "gather_masked", "load", "load_masked", "load_scalar", "load_splat", "scatter",
-           "scatter_masked", "store", "store_masked"]
+__all__ = [
+    "address",
+    "gather",
+    "gather_masked",
+    "load",
+    "load_masked",
+    "load_scalar",
+    "load_splat",
+    "scatter",
+    "scatter_masked",
+    "store",
+    "store_masked",
+]
 
 
 @intrinsic
@@ -52,8 +63,9 @@ def _rest(array, result):
         old, new = context.make_array(array)(context, builder, args[0]), context.make_array(result)(context, builder)
         size = builder.sub(old.nitems, args[1])
         item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype)))
-        populate_array(new, data=builder.gep(old.data, [args[1]]), shape=[size], strides=[item], itemsize=item,
-                       meminfo=None)
+        populate_array(
+            new, data=builder.gep(old.data, [args[1]]), shape=[size], strides=[item], itemsize=item, meminfo=None
+        )
         return new._getvalue()
 
     return result(array, types.intp), codegen

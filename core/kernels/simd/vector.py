@@ -13,8 +13,24 @@ from numba.extending import lower_builtin, lower_cast, models, register_model
 
 from ..native import checked
 
-__all__ = ["FLAGS", "I32", "I64", "LLVM", "Vec", "alignment", "call", "check_lanes", "common", "dtype_of",
-           "element_of", "pointer", "splat_value", "start", "vector_of", "width_of"]
+__all__ = [
+    "FLAGS",
+    "I32",
+    "I64",
+    "LLVM",
+    "Vec",
+    "alignment",
+    "call",
+    "check_lanes",
+    "common",
+    "dtype_of",
+    "element_of",
+    "pointer",
+    "splat_value",
+    "start",
+    "vector_of",
+    "width_of",
+]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 LLVM: dict[Any, Any] = {
@@ -122,8 +138,11 @@ def pointer(context, builder, array_type, array, index, lanes=1, mask=None):
 
 def start(context, builder, array_type, array):
     """Pointer to the first element of an array, or the pointer that takes its place."""
-    return array if isinstance(array_type,
-                               types.CPointer) else context.make_array(array_type)(context, builder, array).data
+    return (
+        array
+        if isinstance(array_type, types.CPointer)
+        else context.make_array(array_type)(context, builder, array).data
+    )
 
 
 def check_lanes(context, builder, array_type, array, indices, n, mask=None):
@@ -228,8 +247,12 @@ for _op, _domain, *_names in (
     for _form in (_op, getattr(operator, "i" + _op.__name__.strip("_"))):
         _operator(_form, _domain, lambda v: v, _arithmetic(*_names))
 for _op, _symbol in (
-    (operator.lt, "<"), (operator.le, "<="), (operator.gt,
-                                              ">"), (operator.ge, ">="), (operator.eq, "=="), (operator.ne, "!="),
+    (operator.lt, "<"),
+    (operator.le, "<="),
+    (operator.gt, ">"),
+    (operator.ge, ">="),
+    (operator.eq, "=="),
+    (operator.ne, "!="),
 ):
     _operator(_op, ("float", "integer", "mask"), lambda v: v.mask, _compare(_symbol))
 

@@ -80,8 +80,11 @@ def _define(name: str, dtype: str, width: int, fma: bool, linkage: str) -> tuple
             rarely = b.emit(f"call i1 @llvm.expect.i1(i1 {any_far.name}, i1 false)", "b")
             end = [
                 f"  br i1 {rarely.name}, label %far, label %near",
-                "far:", f"  %lanes = call {t} {far}({t} %x)", f"  ret {t} %lanes",
-                "near:", *end,
+                "far:",
+                f"  %lanes = call {t} {far}({t} %x)",
+                f"  ret {t} %lanes",
+                "near:",
+                *end,
             ]
             bodies[far] = f"define {linkage} {t} {far}({t} %x) noinline {attributes} {{\n{_lane_by_lane(b, name)}\n}}"
     head = f"define {linkage} {t} {s}({', '.join(f'{t} {a.name}' for a in arguments)})"

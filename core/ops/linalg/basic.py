@@ -22,10 +22,34 @@ from ...graph.trace import bind
 from ...tensor import Tensor, implements
 from ..define import as_value
 
-__all__ = ["batch_in_front", "cholesky", "complex_sample", "conj", "floating", "from_triangle", "hermitian_p", "inv",
-           "inv_p", "left_solve", "lower", "mH", "mT", "per_matrix", "positive", "real_diagonal", "right_solve",
-           "same_spec", "solve", "solve_p", "solve_with", "stack_of_matrices", "to_triangle", "triangular_solve_p",
-           "upper", "well_conditioned"]
+__all__ = [
+    "batch_in_front",
+    "cholesky",
+    "complex_sample",
+    "conj",
+    "floating",
+    "from_triangle",
+    "hermitian_p",
+    "inv",
+    "inv_p",
+    "left_solve",
+    "lower",
+    "mH",
+    "mT",
+    "per_matrix",
+    "positive",
+    "real_diagonal",
+    "right_solve",
+    "same_spec",
+    "solve",
+    "solve_p",
+    "solve_with",
+    "stack_of_matrices",
+    "to_triangle",
+    "triangular_solve_p",
+    "upper",
+    "well_conditioned",
+]
 
 # -- tools ------------------------------------------------------------------------------------------------------------
 
@@ -160,9 +184,15 @@ def complex_sample(rng: Any, *shape: int) -> np.ndarray:
 # Functions of a Hermitian matrix read one of its triangles. Their primitives are differentiated as just that; this
 # identity in front of them makes cotangents Hermitian, so that a gradient step leaves a symmetric matrix symmetric.
 # (On the sample matrices, real and 1 by 1, the two agree.)
-hermitian_p = Primitive("hermitian", lambda a: a, same_spec, kind="pull", flops=0,
-                        pull=lambda b, index, loads, in_specs, out_spec: loads[0](index),
-                        samples=lambda rng: [((rng.normal(size=(2, 1, 1)),), {})])
+hermitian_p = Primitive(
+    "hermitian",
+    lambda a: a,
+    same_spec,
+    kind="pull",
+    flops=0,
+    pull=lambda b, index, loads, in_specs, out_spec: loads[0](index),
+    samples=lambda rng: [((rng.normal(size=(2, 1, 1)),), {})],
+)
 hermitian_p.defvjp(lambda ct, out, a: (ct + mH(ct)) / 2)
 hermitian_p.defjvp(lambda t, out, a: (t + mH(t)) / 2)
 hermitian_p.defbatch(lambda args, axes, size: (bind(hermitian_p, np.moveaxis(args[0], axes[0], 0)), 0))
@@ -172,16 +202,18 @@ def from_triangle(t: Any, low: bool = True) -> Any:
     """The Hermitian matrix that LAPACK sees when it reads a triangle of `t`."""
     strict = lower(t, -1) if low else upper(t, 1)
     d = real_diagonal(t)
-    return strict + mH(strict) + np.where(np.eye(np.shape(t)[-1], dtype=bool), d[..., None],
-                                          0).astype(np.result_type(t))
+    return (
+        strict + mH(strict) + np.where(np.eye(np.shape(t)[-1], dtype=bool), d[..., None], 0).astype(np.result_type(t))
+    )
 
 
 def to_triangle(g: Any, low: bool = True) -> Any:
     """The transpose of `from_triangle`."""
     both = g + mH(g)
     strict = lower(both, -1) if low else upper(both, 1)
-    return strict + np.where(np.eye(np.shape(g)[-1], dtype=bool), real_diagonal(g)[..., None],
-                             0).astype(np.result_type(g))
+    return strict + np.where(np.eye(np.shape(g)[-1], dtype=bool), real_diagonal(g)[..., None], 0).astype(
+        np.result_type(g)
+    )
 
 
 # -- solve ------------------------------------------------------------------------------------------------------------
@@ -199,9 +231,16 @@ def _solve_flops(in_specs, out_specs):
     return (4 if a.dtype.kind == "c" else 1) * math.prod(a.shape[:-2]) * (2 / 3 * n**3 + 2 * n**2 * b.shape[-1])
 
 
-solve_p = Primitive("solve", np.linalg.solve, _solve_spec, flops=_solve_flops,
-                    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))), {}),
-                                         ((complex_sample(rng, 2, 3, 3), complex_sample(rng, 2, 3, 1)), {})])
+solve_p = Primitive(
+    "solve",
+    np.linalg.solve,
+    _solve_spec,
+    flops=_solve_flops,
+    samples=lambda rng: [
+        ((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))), {}),
+        ((complex_sample(rng, 2, 3, 3), complex_sample(rng, 2, 3, 1)), {}),
+    ],
+)
 solve_p.defjvp(lambda t, out, a, b: -bind(solve_p, a, np.matmul(t, out)), lambda t, out, a, b: bind(solve_p, a, t))
 
 
@@ -221,8 +260,10 @@ def batch_of_systems(p: Primitive) -> None:
             b = np.moveaxis(b, axb, -1)
             n, k, _ = np.shape(b)
             return np.reshape(bind(p, a, np.reshape(b, (n, k * size)), **params), (n, k, size)), 2
-        a, b = [np.broadcast_to(x, (size, *np.shape(x))) if ax is None else np.moveaxis(x, ax, 0)
-                for x, ax in zip(args, axes, strict=True)]
+        a, b = [
+            np.broadcast_to(x, (size, *np.shape(x))) if ax is None else np.moveaxis(x, ax, 0)
+            for x, ax in zip(args, axes, strict=True)
+        ]
         return bind(p, a, b, **params), 0
 
     p.defbatch(rule)
@@ -300,15 +341,24 @@ def _by_halves(a, b, lower, unit):
 
 
 triangular_solve_p = Primitive(
-    "triangular_solve", _triangular_solve, lambda a, b, **params: _solve_spec(a, b),
-    flops=lambda in_specs, out_specs, **params: (4 if in_specs[0].dtype.kind == "c"
-                                                 else 1) * in_specs[0].shape[-1] * in_specs[1].size,
-    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))),
-                          {"lower": l, "transpose": t, "unit": u})
-                         for l, t, u in ((True, False, False), (False, False, False), (True, True, False),
-                                         (False, True, True))]
-    + [((complex_sample(rng, 2, 3, 3), complex_sample(rng, 2, 3, 3)),
-        {"lower": True, "transpose": True, "unit": False})],
+    "triangular_solve",
+    _triangular_solve,
+    lambda a, b, **params: _solve_spec(a, b),
+    flops=lambda in_specs, out_specs, **params: (
+        (4 if in_specs[0].dtype.kind == "c" else 1) * in_specs[0].shape[-1] * in_specs[1].size
+    ),
+    samples=lambda rng: (
+        [
+            ((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))), {"lower": l, "transpose": t, "unit": u})
+            for l, t, u in ((True, False, False), (False, False, False), (True, True, False), (False, True, True))
+        ]
+        + [
+            (
+                (complex_sample(rng, 2, 3, 3), complex_sample(rng, 2, 3, 3)),
+                {"lower": True, "transpose": True, "unit": False},
+            )
+        ]
+    ),
 )
 
 
@@ -327,8 +377,9 @@ def _(ct, out, args, needed, *, lower, transpose, unit):
 
 def _triangular_jvp_a(t, out, a, b, *, lower, transpose, unit):
     t = _of_triangle(t, lower, unit)
-    return -bind(triangular_solve_p, a, np.matmul(mT(t) if transpose else t, out), lower=lower, transpose=transpose,
-                 unit=unit)
+    return -bind(
+        triangular_solve_p, a, np.matmul(mT(t) if transpose else t, out), lower=lower, transpose=transpose, unit=unit
+    )
 
 
 triangular_solve_p.defjvp(_triangular_jvp_a, lambda t, out, a, b, **params: bind(triangular_solve_p, a, t, **params))
@@ -358,8 +409,13 @@ def _inverse(a):
         ) from None
 
 
-inv_p = Primitive("inv", _inverse, same_spec, flops=per_matrix(2.0),
-                  samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((complex_sample(rng, 2, 3, 3),), {})])
+inv_p = Primitive(
+    "inv",
+    _inverse,
+    same_spec,
+    flops=per_matrix(2.0),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((complex_sample(rng, 2, 3, 3),), {})],
+)
 inv_p.defvjp(lambda ct, out, a: -np.matmul(np.matmul(mT(out), ct), mT(out)))
 inv_p.defjvp(lambda t, out, a: -np.matmul(np.matmul(out, t), out))
 batch_in_front(inv_p)
@@ -387,8 +443,13 @@ def positive(rng: Any, *shape: int) -> np.ndarray:
     return x @ np.swapaxes(x, -1, -2) + 2 * np.eye(shape[-1])
 
 
-cholesky_p = Primitive("cholesky", np.linalg.cholesky, same_spec, flops=per_matrix(1 / 3),
-                       samples=lambda rng: [((positive(rng, 3, 3),), {}), ((positive(rng, 2, 3, 3),), {})])
+cholesky_p = Primitive(
+    "cholesky",
+    np.linalg.cholesky,
+    same_spec,
+    flops=per_matrix(1 / 3),
+    samples=lambda rng: [((positive(rng, 3, 3),), {}), ((positive(rng, 2, 3, 3),), {})],
+)
 
 
 @cholesky_p.defjvp_all

@@ -54,10 +54,15 @@ def _sealed_loop(x, same):
     return x.dtype, np.dtype(bool), x.dtype
 
 
-sealed = elementwise("sealed", impl=lambda x, same: np.where(same, x, x), loop=_sealed_loop,
-                     d=(lambda out, x, same: np.where(same, np.nan, 1.0), None),
-                     emit=lambda b, x, same: x, domain=((-2, 2),
-                                                        (-2, 2)), doc="`x`, whose derivative is NaN where `same`.")
+sealed = elementwise(
+    "sealed",
+    impl=lambda x, same: np.where(same, x, x),
+    loop=_sealed_loop,
+    d=(lambda out, x, same: np.where(same, np.nan, 1.0), None),
+    emit=lambda b, x, same: x,
+    domain=((-2, 2), (-2, 2)),
+    doc="`x`, whose derivative is NaN where `same`.",
+)
 sealed.primitive.samples = lambda rng: [((rng.normal(size=(2, 3)), np.zeros((2, 3), bool)), {})]
 
 

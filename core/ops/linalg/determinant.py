@@ -59,18 +59,26 @@ def _cofactor_slopes(a, t):
     return _in_basis(u, vh, np.where(eye, kept[..., None], -q * np.swapaxes(p, -1, -2)), np.result_type(a, t))
 
 
-cofactors_p = Primitive("cofactors", _cofactors, same_spec, flops=per_matrix(20.0),
-                        samples=lambda rng: [((well_conditioned(rng, 3, 3),), {})])
+cofactors_p = Primitive(
+    "cofactors",
+    _cofactors,
+    same_spec,
+    flops=per_matrix(20.0),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3),), {})],
+)
 
 
 def _trace_of_product(a, b):
     return as_matrices(vecdot(conj(np.reshape(a, (*np.shape(a)[:-2], -1))), np.reshape(b, (*np.shape(b)[:-2], -1))))
 
 
-cofactor_slopes_p = Primitive("cofactor_slopes", _cofactor_slopes, lambda a,
-                              t: Spec(a.shape, np.result_type(a.dtype, t.dtype)),
-                              flops=per_matrix(25.0),
-                              samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 3))), {})])
+cofactor_slopes_p = Primitive(
+    "cofactor_slopes",
+    _cofactor_slopes,
+    lambda a, t: Spec(a.shape, np.result_type(a.dtype, t.dtype)),
+    flops=per_matrix(25.0),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 3))), {})],
+)
 cofactors_p.defvjp(lambda ct, out, a: bind(cofactor_slopes_p, a, ct))  # the second derivative of det is symmetric
 cofactors_p.defjvp(lambda t, out, a: bind(cofactor_slopes_p, a, t))
 
@@ -83,15 +91,22 @@ def _third_derivative(a, t, s):
     return -traces[0] * c + traces[1] * other + np.matmul(xs, np.matmul(xt, c)) - np.matmul(xt, other)
 
 
-cofactor_slopes_p.defvjp(lambda ct, out, a, t: _third_derivative(a, t, ct), lambda ct, out, a,
-                         t: bind(cofactor_slopes_p, a, ct))
-cofactor_slopes_p.defjvp(lambda d, out, a, t: _third_derivative(a, t, d), lambda d, out, a,
-                         t: bind(cofactor_slopes_p, a, d))
+cofactor_slopes_p.defvjp(
+    lambda ct, out, a, t: _third_derivative(a, t, ct), lambda ct, out, a, t: bind(cofactor_slopes_p, a, ct)
+)
+cofactor_slopes_p.defjvp(
+    lambda d, out, a, t: _third_derivative(a, t, d), lambda d, out, a, t: bind(cofactor_slopes_p, a, d)
+)
 batch_in_front(cofactor_slopes_p)
 batch_in_front(cofactors_p)
 
-det_p = Primitive("det", np.linalg.det, lambda a: Spec(a.shape[:-2], a.dtype), flops=per_matrix(2 / 3),
-                  samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((complex_sample(rng, 2, 3, 3),), {})])
+det_p = Primitive(
+    "det",
+    np.linalg.det,
+    lambda a: Spec(a.shape[:-2], a.dtype),
+    flops=per_matrix(2 / 3),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((complex_sample(rng, 2, 3, 3),), {})],
+)
 det_p.defvjp(lambda ct, out, a: as_matrices(ct) * bind(cofactors_p, a))
 det_p.defjvp(lambda t, out, a: _trace_of_product(t, bind(cofactors_p, a))[..., 0, 0])
 batch_in_front(det_p)
@@ -110,11 +125,14 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-slogdet_p = Primitive("slogdet", lambda a: tuple(np.linalg.slogdet(a)),
-                      lambda a: (Spec(a.shape[:-2], a.dtype), Spec(a.shape[:-2], real_dtype(a.dtype))),
-                      multiple=True, flops=per_matrix(2 / 3),
-                      samples=lambda rng: [((well_conditioned(rng, 2, 3, 3),), {}),
-                                           ((complex_sample(rng, 3, 3),), {})])
+slogdet_p = Primitive(
+    "slogdet",
+    lambda a: tuple(np.linalg.slogdet(a)),
+    lambda a: (Spec(a.shape[:-2], a.dtype), Spec(a.shape[:-2], real_dtype(a.dtype))),
+    multiple=True,
+    flops=per_matrix(2 / 3),
+    samples=lambda rng: [((well_conditioned(rng, 2, 3, 3),), {}), ((complex_sample(rng, 3, 3),), {})],
+)
 
 
 @slogdet_p.defvjp_all

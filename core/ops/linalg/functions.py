@@ -37,9 +37,27 @@ from .basic import (
 )
 from .spectral import svd
 
-__all__ = ["block_diag", "cho_factor", "cho_solve", "circulant", "cosm", "expm", "expm_frechet", "hankel", "logm",
-           "lu", "lu_factor", "lu_solve", "polar", "sinm", "solve_continuous_lyapunov", "solve_sylvester",
-           "solve_triangular", "sqrtm", "toeplitz"]
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "circulant",
+    "cosm",
+    "expm",
+    "expm_frechet",
+    "hankel",
+    "logm",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "polar",
+    "sinm",
+    "solve_continuous_lyapunov",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "toeplitz",
+]
 
 
 @cache
@@ -72,8 +90,13 @@ def _corner(x):
 
 # -- exponential -------------------------------------------------------------------------------------------------------
 
-expm_p = Primitive("expm", lambda a: _scipy().expm(a).astype(a.dtype, copy=False), same_spec, flops=per_matrix(30.0),
-                   samples=lambda rng: [((rng.normal(size=(3, 3)),), {}), ((rng.normal(size=(2, 2, 2)),), {})])
+expm_p = Primitive(
+    "expm",
+    lambda a: _scipy().expm(a).astype(a.dtype, copy=False),
+    same_spec,
+    flops=per_matrix(30.0),
+    samples=lambda rng: [((rng.normal(size=(3, 3)),), {}), ((rng.normal(size=(2, 2, 2)),), {})],
+)
 expm_p.defvjp(lambda ct, out, a: bind(expm_frechet_p, mT(a), ct))
 expm_p.defjvp(lambda t, out, a: bind(expm_frechet_p, a, t))
 batch_in_front(expm_p)
@@ -159,8 +182,13 @@ def _same_kind(name, a):
     return out.astype(a.dtype, copy=False)
 
 
-logm_p = Primitive("logm", lambda a: _each(lambda a: _same_kind("logm", a), a), same_spec, flops=per_matrix(100.0),
-                   samples=lambda rng: [((well_conditioned(rng, 3, 3),), {})])
+logm_p = Primitive(
+    "logm",
+    lambda a: _each(lambda a: _same_kind("logm", a), a),
+    same_spec,
+    flops=per_matrix(100.0),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3),), {})],
+)
 logm_p.defvjp(lambda ct, out, a: _corner(bind(logm_p, _block(mT(a), ct))))
 logm_p.defjvp(lambda t, out, a: _corner(bind(logm_p, _block(a, t))))
 batch_in_front(logm_p)
@@ -173,10 +201,13 @@ def logm(A):
     return bind(logm_p, A)
 
 
-sylvester_p = Primitive("sylvester", lambda a, b, q: _solve_sylvester(a, b, q), lambda a, b, q: Spec(q.shape, q.dtype),
-                        flops=per_matrix(60.0),
-                        samples=lambda rng: [((well_conditioned(rng, 3, 3), well_conditioned(rng, 2, 2),
-                                               rng.normal(size=(3, 2))), {})])
+sylvester_p = Primitive(
+    "sylvester",
+    lambda a, b, q: _solve_sylvester(a, b, q),
+    lambda a, b, q: Spec(q.shape, q.dtype),
+    flops=per_matrix(60.0),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3), well_conditioned(rng, 2, 2), rng.normal(size=(3, 2))), {})],
+)
 
 
 def _solve_sylvester(a, b, q):
@@ -221,8 +252,13 @@ def solve_continuous_lyapunov(a, q):
     return solve_sylvester(a, mH(floating("solve_continuous_lyapunov", a)), q)
 
 
-sqrtm_p = Primitive("sqrtm", lambda a: _each(lambda a: _same_kind("sqrtm", a), a), same_spec, flops=per_matrix(35.0),
-                    samples=lambda rng: [((positive(rng, 3, 3),), {})])
+sqrtm_p = Primitive(
+    "sqrtm",
+    lambda a: _each(lambda a: _same_kind("sqrtm", a), a),
+    same_spec,
+    flops=per_matrix(35.0),
+    samples=lambda rng: [((positive(rng, 3, 3),), {})],
+)
 sqrtm_p.defvjp(lambda ct, out, a: bind(sylvester_p, mT(out), mT(out), ct))
 sqrtm_p.defjvp(lambda t, out, a: bind(sylvester_p, out, out, t))
 batch_in_front(sqrtm_p)
@@ -255,8 +291,16 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     trans = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
     if trans not in (0, 1, 2):
         raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
-    return solve_with(triangular_solve_p, "solve_triangular", conj(a) if trans == 2 else a, b, np.ndim(b) == 1,
-                      lower=bool(lower), transpose=trans > 0, unit=bool(unit_diagonal))
+    return solve_with(
+        triangular_solve_p,
+        "solve_triangular",
+        conj(a) if trans == 2 else a,
+        b,
+        np.ndim(b) == 1,
+        lower=bool(lower),
+        transpose=trans > 0,
+        unit=bool(unit_diagonal),
+    )
 
 
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
@@ -299,9 +343,14 @@ def _lu_spec(a):
     return Spec(a.shape, a.dtype), Spec((*head, min(m, n)), np.dtype(np.int64)), Spec((*head, m), np.dtype(np.int64))
 
 
-lu_p = Primitive("lu", _lu, _lu_spec, multiple=True, flops=per_matrix(2 / 3),
-                 samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}),
-                                      ((well_conditioned(rng, 2, 3, 3)[:, [2, 0, 1]],), {})])
+lu_p = Primitive(
+    "lu",
+    _lu,
+    _lu_spec,
+    multiple=True,
+    flops=per_matrix(2 / 3),
+    samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((well_conditioned(rng, 2, 3, 3)[:, [2, 0, 1]],), {})],
+)
 
 
 def _square_lu(lu):
@@ -357,9 +406,14 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     return (np.matmul(p, l), u) if permute_l else (p, l, u)
 
 
-pivots_p = Primitive("pivots_to_order", lambda piv: _order_of(piv, piv.shape[-1]),
-                     lambda piv: Spec(piv.shape, np.dtype(np.int64)), differentiable=False, flops=0,
-                     samples=lambda rng: [((np.array([2, 2, 2]),), {})])
+pivots_p = Primitive(
+    "pivots_to_order",
+    lambda piv: _order_of(piv, piv.shape[-1]),
+    lambda piv: Spec(piv.shape, np.dtype(np.int64)),
+    differentiable=False,
+    flops=0,
+    samples=lambda rng: [((np.array([2, 2, 2]),), {})],
+)
 batch_in_front(pivots_p)
 
 

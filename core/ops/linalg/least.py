@@ -23,12 +23,15 @@ __all__ = ["pinv"]
 # -- pseudo-inverse and least squares
 # -------------------------------------------------------------------------------------
 
-pinv_p = Primitive("pinv",
-                   lambda a, *cutoff, rtol, hermitian: np.linalg.pinv(a, cutoff[0] if cutoff else rtol, hermitian),
-                   lambda a, *cutoff, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype),
-                   flops=per_matrix(16.0),
-                   samples=lambda rng: [((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False})
-                                        for shape in ((3, 3), (2, 4, 3), (2, 3))])
+pinv_p = Primitive(
+    "pinv",
+    lambda a, *cutoff, rtol, hermitian: np.linalg.pinv(a, cutoff[0] if cutoff else rtol, hermitian),
+    lambda a, *cutoff, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype),
+    flops=per_matrix(16.0),
+    samples=lambda rng: [
+        ((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False}) for shape in ((3, 3), (2, 4, 3), (2, 3))
+    ],
+)
 
 
 def _residual_projectors(a, p):
@@ -103,8 +106,9 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     if all(t is None or not (isinstance(t, Tensor) or np.ndim(t)) for t in (tol, rtol)):
         return bind(matrix_rank_p, A, tol=tol, hermitian=bool(hermitian), rtol=rtol)
     s = np.abs(np.linalg.eigvalsh(A)) if hermitian else bind(svdvals_p, A)
-    smallest = np.expand_dims(tol,
-                              -1) if tol is not None else np.expand_dims(rtol, -1) * np.max(s, axis=-1, keepdims=True)
+    smallest = (
+        np.expand_dims(tol, -1) if tol is not None else np.expand_dims(rtol, -1) * np.max(s, axis=-1, keepdims=True)
+    )
     return np.sum(np.greater(s, smallest), axis=-1)
 
 

@@ -49,8 +49,11 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
         return np.sum(size, **how)
     total = np.sum(size**ord, **how)
     zero = np.equal(total, 0)
-    return np.where(zero, np.zeros((), np.result_type(total)),
-                    np.where(zero, np.ones((), np.result_type(total)), total) ** (1 / ord))
+    return np.where(
+        zero,
+        np.zeros((), np.result_type(total)),
+        np.where(zero, np.ones((), np.result_type(total)), total) ** (1 / ord),
+    )
 
 
 @implements(np.linalg.matrix_norm)

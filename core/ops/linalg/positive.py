@@ -22,8 +22,13 @@ def _positive_inverse(a):
     return out
 
 
-inv_positive_p = Primitive("inv_positive", _positive_inverse, same_spec, flops=per_matrix(1.0),
-                           samples=lambda rng: [((positive(rng, 3, 3),), {}), ((positive(rng, 2, 3, 3),), {})])
+inv_positive_p = Primitive(
+    "inv_positive",
+    _positive_inverse,
+    same_spec,
+    flops=per_matrix(1.0),
+    samples=lambda rng: [((positive(rng, 3, 3),), {}), ((positive(rng, 2, 3, 3),), {})],
+)
 inv_positive_p.defvjp(lambda ct, out, *_: -to_triangle(np.matmul(np.matmul(mT(out), (ct + mT(ct)) / 2), mT(out))))
 inv_positive_p.defjvp(lambda t, out, *_: -np.matmul(np.matmul(out, from_triangle(t)), out))
 batch_in_front(inv_positive_p)

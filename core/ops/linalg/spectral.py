@@ -73,14 +73,21 @@ def _symmetric(rng, *shape):
     return positive(rng, *shape) + np.diag(np.arange(shape[-1]) * 2.0)
 
 
-eigh_p = Primitive("eigh", lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")),
-                   lambda a, *, lower: (Spec(a.shape[:-1], real_dtype(a.dtype)), Spec(a.shape, a.dtype)), multiple=True,
-                   flops=per_matrix(9.0),
-                   samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True}),
-                                        ((_symmetric(rng, 2, 3, 3),), {"lower": False})])
-eigvalsh_p = Primitive("eigvalsh", lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"),
-                       lambda a, *, lower: Spec(a.shape[:-1], real_dtype(a.dtype)), flops=per_matrix(4 / 3),
-                       samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True})])
+eigh_p = Primitive(
+    "eigh",
+    lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")),
+    lambda a, *, lower: (Spec(a.shape[:-1], real_dtype(a.dtype)), Spec(a.shape, a.dtype)),
+    multiple=True,
+    flops=per_matrix(9.0),
+    samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True}), ((_symmetric(rng, 2, 3, 3),), {"lower": False})],
+)
+eigvalsh_p = Primitive(
+    "eigvalsh",
+    lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"),
+    lambda a, *, lower: Spec(a.shape[:-1], real_dtype(a.dtype)),
+    flops=per_matrix(4 / 3),
+    samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True})],
+)
 
 
 @eigh_p.deftaped
@@ -171,12 +178,21 @@ def _eig_sample(rng):
     return [((np.diag([1.0, 2.5, 4.0]) + 0.2 * rng.normal(size=(3, 3)),), {})]
 
 
-eig_p = Primitive("eig", _eig,
-                  lambda a: (Spec(a.shape[:-1], complex_dtype(a.dtype)), Spec(a.shape, complex_dtype(a.dtype))),
-                  multiple=True,
-                  flops=per_matrix(25.0), samples=_eig_sample)
-eigvals_p = Primitive("eigvals", lambda a: np.linalg.eigvals(a).astype(complex_dtype(a.dtype)),
-                      lambda a: Spec(a.shape[:-1], complex_dtype(a.dtype)), flops=per_matrix(10.0), samples=_eig_sample)
+eig_p = Primitive(
+    "eig",
+    _eig,
+    lambda a: (Spec(a.shape[:-1], complex_dtype(a.dtype)), Spec(a.shape, complex_dtype(a.dtype))),
+    multiple=True,
+    flops=per_matrix(25.0),
+    samples=_eig_sample,
+)
+eigvals_p = Primitive(
+    "eigvals",
+    lambda a: np.linalg.eigvals(a).astype(complex_dtype(a.dtype)),
+    lambda a: Spec(a.shape[:-1], complex_dtype(a.dtype)),
+    flops=per_matrix(10.0),
+    samples=_eig_sample,
+)
 
 
 def _largest(v):
@@ -260,20 +276,35 @@ class SVDResult(NamedTuple):
 def _svd_spec(a, *, full=False):
     *head, m, n = a.shape
     k = min(m, n)
-    return (Spec((*head, m, m if full else k), a.dtype), Spec((*head, k), real_dtype(a.dtype)),
-            Spec((*head, n if full else k, n), a.dtype))
+    return (
+        Spec((*head, m, m if full else k), a.dtype),
+        Spec((*head, k), real_dtype(a.dtype)),
+        Spec((*head, n if full else k, n), a.dtype),
+    )
 
 
 def _svd_samples(rng):
-    return [((np.diag([3.0, 2.0, 1.0])[:m, :n] + 0.3 * rng.normal(size=(m, n)),), {"full": False})
-            for m, n in ((3, 3), (3, 2), (2, 3))]
+    return [
+        ((np.diag([3.0, 2.0, 1.0])[:m, :n] + 0.3 * rng.normal(size=(m, n)),), {"full": False})
+        for m, n in ((3, 3), (3, 2), (2, 3))
+    ]
 
 
-svd_p = Primitive("svd", lambda a, *, full: tuple(np.linalg.svd(a, full)), _svd_spec, multiple=True,
-                  flops=per_matrix(14.0), samples=_svd_samples)
-svdvals_p = Primitive("svdvals", lambda a: np.linalg.svd(a, compute_uv=False), lambda a: _svd_spec(a)[1],
-                      flops=per_matrix(8 / 3),
-                      samples=lambda rng: [(args, {}) for args, _ in _svd_samples(rng)])
+svd_p = Primitive(
+    "svd",
+    lambda a, *, full: tuple(np.linalg.svd(a, full)),
+    _svd_spec,
+    multiple=True,
+    flops=per_matrix(14.0),
+    samples=_svd_samples,
+)
+svdvals_p = Primitive(
+    "svdvals",
+    lambda a: np.linalg.svd(a, compute_uv=False),
+    lambda a: _svd_spec(a)[1],
+    flops=per_matrix(8 / 3),
+    samples=lambda rng: [(args, {}) for args, _ in _svd_samples(rng)],
+)
 
 
 def _refuse_full(full, out):
@@ -405,9 +436,14 @@ def _qr_spec(a, *, mode):
     return Spec((*head, m, k), a.dtype), Spec((*head, k, n), a.dtype)
 
 
-qr_p = Primitive("qr", lambda a, *, mode: tuple(np.linalg.qr(a, mode)), _qr_spec, multiple=True, flops=per_matrix(4.0),
-                 samples=lambda rng: [((well_conditioned(rng, *shape),), {"mode": "reduced"})
-                                      for shape in ((3, 3), (2, 4, 3))])
+qr_p = Primitive(
+    "qr",
+    lambda a, *, mode: tuple(np.linalg.qr(a, mode)),
+    _qr_spec,
+    multiple=True,
+    flops=per_matrix(4.0),
+    samples=lambda rng: [((well_conditioned(rng, *shape),), {"mode": "reduced"}) for shape in ((3, 3), (2, 4, 3))],
+)
 
 
 def _refuse_wide(out, args):

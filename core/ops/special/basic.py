@@ -12,9 +12,31 @@ from ...tensor import implements
 from ..define import as_value, named, ufunc_loop
 from .define import INNER, LINE, POSITIVE, UNIT, scipy_special, special, where_zero
 
-__all__ = ["cosm1", "dawsn", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp10", "expit", "huber",
-           "kl_div", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri", "pseudo_huber", "rel_entr", "wofz", "xlog1py",
-           "xlogy"]
+__all__ = [
+    "cosm1",
+    "dawsn",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfi",
+    "erfinv",
+    "exp10",
+    "expit",
+    "huber",
+    "kl_div",
+    "log_expit",
+    "log_ndtr",
+    "logit",
+    "ndtr",
+    "ndtri",
+    "pseudo_huber",
+    "rel_entr",
+    "wofz",
+    "xlog1py",
+    "xlogy",
+]
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
@@ -31,12 +53,18 @@ erfc = special("erfc", (lambda out, x: -2 / _ROOT_PI * np.exp(-x * x),), domain=
 erfcx = special("erfcx", (lambda out, x: 2 * x * out - 2 / _ROOT_PI,), domain=(LINE,))
 erfi = special("erfi", (lambda out, x: 2 / _ROOT_PI * np.exp(x * x),), domain=(LINE,))
 erfinv = special("erfinv", (lambda out, x: _ROOT_PI / 2 * np.exp(out * out),), domain=(INNER,), emit="erfinv", flops=70)
-erfcinv = special("erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),), emit="erfcinv",
-                  flops=70)
+erfcinv = special(
+    "erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),), emit="erfcinv", flops=70
+)
 dawsn = special("dawsn", (lambda out, x: 1 - 2 * x * out,), domain=(LINE,))
 wofz = special("wofz", (lambda out, x: 2j / _ROOT_PI - 2 * x * out,), domain=(LINE,))
-ndtr = special("ndtr", (lambda out, x: np.exp(-x * x / 2) / _ROOT_2PI,), domain=(LINE,), flops=40,
-               emit=lambda b, x: b.mul(b.call("erfc", b.mul(x, _c(b, -math.sqrt(0.5), x))), _c(b, 0.5, x)))
+ndtr = special(
+    "ndtr",
+    (lambda out, x: np.exp(-x * x / 2) / _ROOT_2PI,),
+    domain=(LINE,),
+    flops=40,
+    emit=lambda b, x: b.mul(b.call("erfc", b.mul(x, _c(b, -math.sqrt(0.5), x))), _c(b, 0.5, x)),
+)
 ndtri = special("ndtri", (lambda out, x: _ROOT_2PI * np.exp(out * out / 2),), domain=(UNIT,), emit="ndtri", flops=70)
 log_ndtr = special("log_ndtr", (lambda out, x: np.exp(-x * x / 2 - out) / _ROOT_2PI,), domain=(LINE,))
 
@@ -73,18 +101,26 @@ def _zero_or(b, x, value):
 # where x is 0 the product is 0 whatever y is, and so is its derivative in y; at x = y = 0 that in x is taken as 0 too
 xlogy = special(
     "xlogy",
-    (lambda out, x, y: np.log(where_zero(np.equal(x, 0) & np.equal(y, 0), y)),
-     lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), y))),
+    (
+        lambda out, x, y: np.log(where_zero(np.equal(x, 0) & np.equal(y, 0), y)),
+        lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), y)),
+    ),
     domain=(LINE, POSITIVE),
-    emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log", y))), y), flops=25,
+    emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log", y))), y),
+    flops=25,
 )
 xlog1py = special(
     "xlog1py",
-    (lambda out, x, y: np.log1p(np.where(np.equal(x, 0) & np.equal(y, -1), 0, y)),
-     lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), 1 + y))),
+    (
+        lambda out, x, y: np.log1p(np.where(np.equal(x, 0) & np.equal(y, -1), 0, y)),
+        lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), 1 + y)),
+    ),
     domain=(LINE, (-0.5, 3.0)),
-    emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log1p", y))), y), flops=25,
+    emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log1p", y))), y),
+    flops=25,
 )
+
+
 def _emit_entr(b, x):
     zero, infinity = _c(b, 0.0, x), _c(b, math.inf, x)
     value = b.neg(b.mul(x, b.call("log", x)))  # NaN for NaN and for negative x
@@ -108,12 +144,20 @@ def _emit_divergence(b, x, y, kl):
 
 
 entr = special("entr", (lambda out, x: -np.log(x) - 1,), domain=(POSITIVE,), emit=_emit_entr, flops=25)
-rel_entr = special("rel_entr", (lambda out, x, y: np.log(np.divide(x, y)) + 1, lambda out, x, y: -np.divide(x, y)),
-                   domain=(POSITIVE, POSITIVE),
-                   emit=lambda b, x, y: _emit_divergence(b, x, y, False), flops=25)
-kl_div = special("kl_div", (lambda out, x, y: np.log(np.divide(x, y)), lambda out, x, y: 1 - np.divide(x, y)),
-                 domain=(POSITIVE, POSITIVE),
-                 emit=lambda b, x, y: _emit_divergence(b, x, y, True), flops=25)
+rel_entr = special(
+    "rel_entr",
+    (lambda out, x, y: np.log(np.divide(x, y)) + 1, lambda out, x, y: -np.divide(x, y)),
+    domain=(POSITIVE, POSITIVE),
+    emit=lambda b, x, y: _emit_divergence(b, x, y, False),
+    flops=25,
+)
+kl_div = special(
+    "kl_div",
+    (lambda out, x, y: np.log(np.divide(x, y)), lambda out, x, y: 1 - np.divide(x, y)),
+    domain=(POSITIVE, POSITIVE),
+    emit=lambda b, x, y: _emit_divergence(b, x, y, True),
+    flops=25,
+)
 
 
 def _emit_huber(b, d, r):
@@ -140,19 +184,23 @@ def _emit_cosm1(b, x):
     return b.mul(_c(b, -2.0, x), b.mul(s, s))
 
 
-huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)),
-                domain=(UNIT, (1.2, 3.0)), emit=_emit_huber)
+huber = special(
+    "huber",
+    (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)),
+    domain=(UNIT, (1.2, 3.0)),
+    emit=_emit_huber,
+)
 
 
 pseudo_huber = special(
     "pseudo_huber",
     (lambda out, d, r: 2 * out / d - r * (r / np.hypot(d, r)), lambda out, d, r: d * (r / np.hypot(d, r))),
-    domain=(UNIT, LINE), emit=_emit_pseudo_huber,
+    domain=(UNIT, LINE),
+    emit=_emit_pseudo_huber,
 )
 
 # -- SciPy's own names of NumPy's functions
 # -------------------------------------------------------------------------------
-
 
 
 def _scipy_name(name):
@@ -165,6 +213,7 @@ def _scipy_name(name):
 
 
 cbrt, exp2, expm1, log1p = map(_scipy_name, ("cbrt", "exp2", "expm1", "log1p"))
-exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,),
-                emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x))
+exp10 = special(
+    "exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,), emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x)
+)
 cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,), emit=_emit_cosm1)

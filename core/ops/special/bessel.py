@@ -11,8 +11,26 @@ from ...tensor import implements
 from ..define import as_value, ufunc_loop
 from .define import POSITIVE, no_derivative, scipy_special, special
 
-__all__ = ["i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "kve", "y0", "y1",
-           "yv"]
+__all__ = [
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "iv",
+    "ive",
+    "j0",
+    "j1",
+    "jv",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "kv",
+    "kve",
+    "y0",
+    "y1",
+    "yv",
+]
 
 ORDER, ARGUMENT = (0.5, 3.0), POSITIVE
 
@@ -26,8 +44,9 @@ def _half_sum(f):
     return lambda out, v, x: (f()(v - 1, x) + f()(v + 1, x)) / 2
 
 
-jv: Callable = special("jv", (no_derivative("jv", "v"), _half_difference(lambda: jv)), domain=(ORDER, ARGUMENT),
-                       also=("jn",))
+jv: Callable = special(
+    "jv", (no_derivative("jv", "v"), _half_difference(lambda: jv)), domain=(ORDER, ARGUMENT), also=("jn",)
+)
 yv: Callable = special("yv", (no_derivative("yv", "v"), _half_difference(lambda: yv)), domain=(ORDER, ARGUMENT))
 
 
@@ -39,12 +58,19 @@ def yn(n, x):
 
 
 iv: Callable = special("iv", (no_derivative("iv", "v"), _half_sum(lambda: iv)), domain=(ORDER, ARGUMENT))
-kv: Callable = special("kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2),
-             domain=(ORDER, ARGUMENT))
-ive: Callable = special("ive", (no_derivative("ive", "v"), lambda out, v,
-                      x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - np.sign(np.real(x)) * out), domain=(ORDER, ARGUMENT))
-kve: Callable = special("kve", (no_derivative("kve", "v"), lambda out, v, x: out - (kve(v - 1, x) + kve(v + 1, x)) / 2),
-              domain=(ORDER, ARGUMENT))
+kv: Callable = special(
+    "kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2), domain=(ORDER, ARGUMENT)
+)
+ive: Callable = special(
+    "ive",
+    (no_derivative("ive", "v"), lambda out, v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - np.sign(np.real(x)) * out),
+    domain=(ORDER, ARGUMENT),
+)
+kve: Callable = special(
+    "kve",
+    (no_derivative("kve", "v"), lambda out, v, x: out - (kve(v - 1, x) + kve(v + 1, x)) / 2),
+    domain=(ORDER, ARGUMENT),
+)
 
 # orders 0 and 1; the second-order functions stand in where the recurrence would divide by x = 0
 j0 = special("j0", (lambda out, x: -j1(x),), domain=((-3.0, 3.0),))

@@ -28,15 +28,30 @@ def scipy_special(name: str) -> Any:
     return getattr(scipy.special, name)
 
 
-def special(name: str, d: tuple, *, domain: tuple, emit: Any = None, flops: float = 60.0, like: str | None = None,
-            also: tuple[str, ...] = ()) -> Callable:
+def special(
+    name: str,
+    d: tuple,
+    *,
+    domain: tuple,
+    emit: Any = None,
+    flops: float = 60.0,
+    like: str | None = None,
+    also: tuple[str, ...] = (),
+) -> Callable:
     """Define ``scipy.special.name`` as an elementwise primitive with partial derivatives `d` (see `elementwise`).
 
     `like` names a ufunc of the same number of arguments whose promotion holds, where `name` is a Python function.
     """
-    f = elementwise(name, impl=lambda *args: scipy_special(name)(*args),
-                    loop=lambda *specs: ufunc_loop(scipy_special(like or name))(*specs),
-                    d=d, emit=emit, domain=domain, flops=flops, doc=f"Elementwise {name}, as ``scipy.special.{name}``.")
+    f = elementwise(
+        name,
+        impl=lambda *args: scipy_special(name)(*args),
+        loop=lambda *specs: ufunc_loop(scipy_special(like or name))(*specs),
+        d=d,
+        emit=emit,
+        domain=domain,
+        flops=flops,
+        doc=f"Elementwise {name}, as ``scipy.special.{name}``.",
+    )
     return implements(*[f"scipy.special.{n}" for n in (name, *also)])(f)
 
 

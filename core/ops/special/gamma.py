@@ -19,9 +19,35 @@ from ..define import as_value, batch_elementwise, elementwise, ufunc_loop
 from .basic import xlog1py, xlogy
 from .define import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero
 
-__all__ = ["beta", "betainc", "betaincinv", "betaln", "binom", "comb", "digamma", "ellipe", "ellipk", "exp1", "expi",
-           "factorial", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
-           "gammasgn", "lambertw", "loggamma", "multigammaln", "poch", "polygamma", "rgamma", "spence", "zeta"]
+__all__ = [
+    "beta",
+    "betainc",
+    "betaincinv",
+    "betaln",
+    "binom",
+    "comb",
+    "digamma",
+    "ellipe",
+    "ellipk",
+    "exp1",
+    "expi",
+    "factorial",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
+    "gammaln",
+    "gammasgn",
+    "lambertw",
+    "loggamma",
+    "multigammaln",
+    "poch",
+    "polygamma",
+    "rgamma",
+    "spence",
+    "zeta",
+]
 
 # -- gamma -------------------------------------------------------------------------------------------------------------
 
@@ -30,8 +56,9 @@ loggamma = special("loggamma", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 gamma = special("gamma", (lambda out, x: out * digamma(x),), domain=(POSITIVE,))
 rgamma = special("rgamma", (lambda out, x: -out * digamma(x),), domain=(POSITIVE,))
 gammasgn = special("gammasgn", (None,), domain=(POSITIVE,))
-digamma: Callable = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",), emit="psi",
-                            flops=130)
+digamma: Callable = special(
+    "psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",), emit="psi", flops=130
+)
 
 
 def _trigamma(x):
@@ -40,10 +67,17 @@ def _trigamma(x):
     return hurwitz(2.0, x)
 
 
-hurwitz: Callable = special("zeta", (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)),
-                  domain=((1.5, 4.0), POSITIVE), like="beta")
-poch = special("poch", (lambda out, a, n: out * (digamma(a + n) - digamma(a)), lambda out, a, n: out * digamma(a + n)),
-               domain=(POSITIVE, POSITIVE))
+hurwitz: Callable = special(
+    "zeta",
+    (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)),
+    domain=((1.5, 4.0), POSITIVE),
+    like="beta",
+)
+poch = special(
+    "poch",
+    (lambda out, a, n: out * (digamma(a + n) - digamma(a)), lambda out, a, n: out * digamma(a + n)),
+    domain=(POSITIVE, POSITIVE),
+)
 
 
 def zeta(x, q=1.0):
@@ -67,16 +101,22 @@ def multigammaln(a, d):
 
 # -- beta --------------------------------------------------------------------------------------------------------------
 
-beta = special("beta",
-               (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a,
-                b: out * (digamma(b) - digamma(a + b))), domain=(POSITIVE, POSITIVE))
-betaln = special("betaln",
-                 (lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b)),
-                 domain=(POSITIVE, POSITIVE))
+beta = special(
+    "beta",
+    (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a, b: out * (digamma(b) - digamma(a + b))),
+    domain=(POSITIVE, POSITIVE),
+)
+betaln = special(
+    "betaln",
+    (lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b)),
+    domain=(POSITIVE, POSITIVE),
+)
 binom = special(
     "binom",
-    (lambda out, n, k: out * (digamma(n + 1) - digamma(n - k + 1)),
-     lambda out, n, k: out * (digamma(n - k + 1) - digamma(k + 1))),
+    (
+        lambda out, n, k: out * (digamma(n + 1) - digamma(n - k + 1)),
+        lambda out, n, k: out * (digamma(n - k + 1) - digamma(k + 1)),
+    ),
     domain=((3.0, 6.0), (0.5, 2.5)),
 )
 
@@ -126,32 +166,51 @@ def _gammainc_da(a, x):
     return np.where(inside, total, np.where(np.isnan(x), x, 0.0)).astype(dtype)[()]
 
 
-gammainc_da = elementwise("gammainc_da", impl=_gammainc_da,
-                          loop=lambda *specs: ufunc_loop(scipy_special("beta"))(*specs),
-                          d=(no_derivative("gammainc", "a, of second order,"),
-                             lambda out, a, x: _gamma_density(a, x) * (np.log(x) - digamma(a))),
-                          domain=(POSITIVE, POSITIVE), flops=500,
-                          doc="Derivative of the incomplete gamma function P(a, x) in `a`.")
+gammainc_da = elementwise(
+    "gammainc_da",
+    impl=_gammainc_da,
+    loop=lambda *specs: ufunc_loop(scipy_special("beta"))(*specs),
+    d=(
+        no_derivative("gammainc", "a, of second order,"),
+        lambda out, a, x: _gamma_density(a, x) * (np.log(x) - digamma(a)),
+    ),
+    domain=(POSITIVE, POSITIVE),
+    flops=500,
+    doc="Derivative of the incomplete gamma function P(a, x) in `a`.",
+)
 
-gammainc = special("gammainc", (lambda out, a, x: gammainc_da(a, x), lambda out, a, x: _gamma_density(a, x)),
-                   domain=(POSITIVE, POSITIVE))
-gammaincc = special("gammaincc", (lambda out, a, x: -gammainc_da(a, x), lambda out, a, x: -_gamma_density(a, x)),
-                    domain=(POSITIVE, POSITIVE))
+gammainc = special(
+    "gammainc",
+    (lambda out, a, x: gammainc_da(a, x), lambda out, a, x: _gamma_density(a, x)),
+    domain=(POSITIVE, POSITIVE),
+)
+gammaincc = special(
+    "gammaincc",
+    (lambda out, a, x: -gammainc_da(a, x), lambda out, a, x: -_gamma_density(a, x)),
+    domain=(POSITIVE, POSITIVE),
+)
 gammaincinv = special(
-    "gammaincinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a,
-                    y: 1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
+    "gammaincinv",
+    (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a, y: 1 / _gamma_density(a, out)),
+    domain=(POSITIVE, UNIT),
 )
 gammainccinv = special(
-    "gammainccinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a,
-                     y: -1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
+    "gammainccinv",
+    (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a, y: -1 / _gamma_density(a, out)),
+    domain=(POSITIVE, UNIT),
 )
 betainc = special(
-    "betainc", (no_derivative("betainc", "a"), no_derivative("betainc", "b"), lambda out, a, b,
-                x: _beta_density(a, b, x)), domain=(POSITIVE, POSITIVE, UNIT)
+    "betainc",
+    (no_derivative("betainc", "a"), no_derivative("betainc", "b"), lambda out, a, b, x: _beta_density(a, b, x)),
+    domain=(POSITIVE, POSITIVE, UNIT),
 )
 betaincinv = special(
-    "betaincinv", (no_derivative("betaincinv", "a"), no_derivative("betaincinv", "b"),
-                   lambda out, a, b, y: 1 / _beta_density(a, b, out)),
+    "betaincinv",
+    (
+        no_derivative("betaincinv", "a"),
+        no_derivative("betaincinv", "b"),
+        lambda out, a, b, y: 1 / _beta_density(a, b, out),
+    ),
     domain=(POSITIVE, POSITIVE, UNIT),
 )
 
@@ -176,9 +235,14 @@ def _complex_of(dtype):
     return np.result_type(dtype, np.complex128)
 
 
-lambertw_p = Primitive("lambertw", lambda z, *, k: np.asarray(scipy_special("lambertw")(z, k))[()],
-                       lambda z, *, k: Spec(z.shape, _complex_of(z.dtype)),
-                       kind="elementwise", flops=100, samples=lambda rng: [((rng.uniform(0.2, 3, 4),), {"k": 0})])
+lambertw_p = Primitive(
+    "lambertw",
+    lambda z, *, k: np.asarray(scipy_special("lambertw")(z, k))[()],
+    lambda z, *, k: Spec(z.shape, _complex_of(z.dtype)),
+    kind="elementwise",
+    flops=100,
+    samples=lambda rng: [((rng.uniform(0.2, 3, 4),), {"k": 0})],
+)
 lambertw_p.loop = lambda z, **_: (_complex_of(z.dtype),) * 2
 lambertw_p.defvjp(lambda ct, out, z, *, k: ct * (np.exp(-out) / (1 + out)))
 lambertw_p.defjvp(lambda t, out, z, *, k: t * (np.exp(-out) / (1 + out)))
@@ -216,6 +280,7 @@ def _elliptic_d(m):
     return np.where(small, series, (ellipk(away) - ellipe(away)) / away)
 
 
-ellipk = special("ellipk", (lambda out, m: (out - _elliptic_d(m)) / (2 * where_zero(np.equal(m, 1), 1 - m)),),
-                 domain=((-0.9, 0.9),))
+ellipk = special(
+    "ellipk", (lambda out, m: (out - _elliptic_d(m)) / (2 * where_zero(np.equal(m, 1), 1 - m)),), domain=((-0.9, 0.9),)
+)
 ellipe = special("ellipe", (lambda out, m: -0.5 * _elliptic_d(m),), domain=((-0.9, 0.9),))

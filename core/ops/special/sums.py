@@ -11,10 +11,16 @@ from ..define import as_value, batch_elementwise
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 # A value without derivative: the largest element is subtracted for range only, the result does not depend on it.
-shift_p = Primitive("shift", lambda x: np.where(np.isfinite(x), x, 0)[()], lambda x: x._replace(weak=False),
-                    kind="elementwise", flops=1,
-                    emit=lambda b, x: b.select(b.isfinite(x), x, b.const_like(0.0, x)), differentiable=False,
-                    domain=((-3.0, 3.0),))
+shift_p = Primitive(
+    "shift",
+    lambda x: np.where(np.isfinite(x), x, 0)[()],
+    lambda x: x._replace(weak=False),
+    kind="elementwise",
+    flops=1,
+    emit=lambda b, x: b.select(b.isfinite(x), x, b.const_like(0.0, x)),
+    differentiable=False,
+    domain=((-3.0, 3.0),),
+)
 shift_p.loop = lambda x: (x.dtype, x.dtype)
 shift_p.defbatch(lambda args, axes, size: batch_elementwise(shift_p, args, axes, {}))
 

@@ -34,8 +34,18 @@ class Callback:
     ...         print(run.epoch, run.record["loss"])
     """
 
-    hooks = ("run_begin", "epoch_begin", "step_begin", "step_end", "evaluation_begin", "evaluation_end", "epoch_end",
-             "epoch_saved", "interrupted", "run_end")
+    hooks = (
+        "run_begin",
+        "epoch_begin",
+        "step_begin",
+        "step_end",
+        "evaluation_begin",
+        "evaluation_end",
+        "epoch_end",
+        "epoch_saved",
+        "interrupted",
+        "run_end",
+    )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -113,4 +123,3 @@ class Lambda(Callback):
 
     def __repr__(self) -> str:
         return f"Lambda({', '.join(vars(self))})"
-

@@ -56,8 +56,15 @@ class Checkpoint(StateFile):
     Checkpoint('run')
     """
 
-    def __init__(self, folder: str | os.PathLike, *, every: str | int = "epoch", best: str | None = None,
-                 mode: str | None = None, keep: int = 0):
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        *,
+        every: str | int = "epoch",
+        best: str | None = None,
+        mode: str | None = None,
+        keep: int = 0,
+    ):
         if every != "epoch":
             check.integer(every, "Checkpoint: every", 1)
             self.step_end = self._step_end  # only then: step hooks cost time
@@ -80,8 +87,9 @@ class Checkpoint(StateFile):
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            raise CheckpointError(f"Checkpoint {os.fspath(self.folder)!r}: it must be a folder, got a file (choose "
-                                  f"another name)") from None
+            raise CheckpointError(
+                f"Checkpoint {os.fspath(self.folder)!r}: it must be a folder, got a file (choose another name)"
+            ) from None
         with locked(self.folder / "lock", f"Checkpoint {os.fspath(self.folder)!r}", CheckpointError):
             if self._best is not None:
                 self._best.best = None

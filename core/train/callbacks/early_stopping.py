@@ -44,8 +44,16 @@ class EarlyStopping(Monitor):
     EarlyStopping('validation/accuracy', patience=5)
     """
 
-    def __init__(self, monitor: str = "validation/loss", *, patience: int = 10, min_delta: float = 0.0,
-                 baseline: float | None = None, mode: str | None = None, restore_best: bool = True):
+    def __init__(
+        self,
+        monitor: str = "validation/loss",
+        *,
+        patience: int = 10,
+        min_delta: float = 0.0,
+        baseline: float | None = None,
+        mode: str | None = None,
+        restore_best: bool = True,
+    ):
         super().__init__(monitor, patience, min_delta, mode)
         self.baseline, self.restore_best = baseline, restore_best
         self.best_epoch: int | None = None

@@ -57,8 +57,10 @@ class Monitor(Callback):
     def check(self, known: Collection[str]) -> None:
         """Raise ValueError if the number will not be recorded."""
         if self.monitor not in known and not any(self.monitor.startswith(f"{name}/") for name in known):
-            raise ValueError(f"{type(self).__name__}: monitor must be one of {', '.join(known)}, got {self.monitor!r}"
-                             f"{check.near(self.monitor, known)}")
+            raise ValueError(
+                f"{type(self).__name__}: monitor must be one of {', '.join(known)}, got {self.monitor!r}"
+                f"{check.near(self.monitor, known)}"
+            )
 
     def value(self, run: Run) -> float:
         """The watched number of the last epoch."""

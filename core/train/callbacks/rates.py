@@ -44,8 +44,17 @@ class ReduceLROnPlateau(Monitor):
     ReduceLROnPlateau('validation/loss', patience=3)
     """
 
-    def __init__(self, monitor: str = "validation/loss", *, factor: float = 0.1, patience: int = 10,
-                 min_delta: float = 0.0, cooldown: int = 0, min_scale: float = 0.0, mode: str | None = None):
+    def __init__(
+        self,
+        monitor: str = "validation/loss",
+        *,
+        factor: float = 0.1,
+        patience: int = 10,
+        min_delta: float = 0.0,
+        cooldown: int = 0,
+        min_scale: float = 0.0,
+        mode: str | None = None,
+    ):
         super().__init__(monitor, patience, min_delta, mode)
         check.positive(factor, "ReduceLROnPlateau: factor")
         if factor >= 1:

@@ -101,15 +101,19 @@ class StateFile(Callback):
         except CheckpointError as error:
             raise CheckpointError(f"{where}: {error} (choose another path, or delete it)") from None
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-            raise CheckpointError(f"{where}: must be a training state, got another or a damaged file "
-                                  f"({type(error).__name__}: {error})") from error
+            raise CheckpointError(
+                f"{where}: must be a training state, got another or a damaged file ({type(error).__name__}: {error})"
+            ) from error
         check.choice(version, [_VERSION], f"{where}: version", error=CheckpointError, hint="written by another release")
 
     def _check_same(self, run, theirs, found):
         """Raise CheckpointError unless the file is one of this training."""
         mine = self._identity(run)
-        differ = [f"{name} ({theirs.get(name)!r:.60} in the file, {mine.get(name)!r:.60} here)"
-                  for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+        differ = [
+            f"{name} ({theirs.get(name)!r:.60} in the file, {mine.get(name)!r:.60} here)"
+            for name in {**mine, **theirs}
+            if mine.get(name) != theirs.get(name)
+        ]
         if differ:
             raise CheckpointError(f"must belong to this training, but these differ: {', '.join(differ)}")
         for name in ("state", "inside"):
@@ -117,11 +121,15 @@ class StateFile(Callback):
             arrays = found[name] = [np.asarray(x) for x in found[name]]
             for (path, leaf), array in zip(places, arrays, strict=False):
                 if (one := _kind(array)) != (other := _kind(leaf)):
-                    raise CheckpointError(f"must belong to this network, optimizer and metrics, but has {one} for "
-                                          f"{path}, which is {other} in this run")
+                    raise CheckpointError(
+                        f"must belong to this network, optimizer and metrics, but has {one} for "
+                        f"{path}, which is {other} in this run"
+                    )
             if len(places) != len(arrays):
-                raise CheckpointError(f"must belong to this network, optimizer and metrics, but has {len(arrays)} "
-                                      f"arrays where this run has {len(places)}")
+                raise CheckpointError(
+                    f"must belong to this network, optimizer and metrics, but has {len(arrays)} "
+                    f"arrays where this run has {len(places)}"
+                )
 
 
 def _kind(x):

@@ -53,5 +53,7 @@ class StopOnNaN(Callback):
         if culprit is not None:
             culprit.add_note(f"StopOnNaN: in {where}; the model keeps the parameters from before it")
             raise culprit
-        raise FloatingPointError(f"StopOnNaN: the loss must stay finite, got {float(run.loss)} in {where}; no "
-                                 f"operation made it from finite numbers (look for NaN in the data or the parameters)")
+        raise FloatingPointError(
+            f"StopOnNaN: the loss must stay finite, got {float(run.loss)} in {where}; no "
+            f"operation made it from finite numbers (look for NaN in the data or the parameters)"
+        )

@@ -121,8 +121,15 @@ class Watch(Callback):
 
     kinds = ("nan", "overflow", "exploding", "vanishing", "frozen", "dead")
 
-    def __init__(self, *, every: int = 1, stop: bool | Iterable[str] = False, exploding: float = 1e3,
-                 vanishing: float = 1e-6, dead: float = 0.5):
+    def __init__(
+        self,
+        *,
+        every: int = 1,
+        stop: bool | Iterable[str] = False,
+        exploding: float = 1e3,
+        vanishing: float = 1e-6,
+        dead: float = 0.5,
+    ):
         check.integer(every, "Watch: every", 1)
         check.positive(exploding, "Watch: exploding")
         check.number(vanishing, "Watch: vanishing", 0.0)
@@ -131,8 +138,9 @@ class Watch(Callback):
             raise TypeError(f"Watch: stop must be True, False or a list of kinds, got the string {stop!r}")
         self.stop = frozenset(self.kinds if stop is True else stop or ())
         for kind in self.stop - set(self.kinds):
-            raise ValueError(f"Watch: stop must have kinds of {', '.join(self.kinds)}, got {kind!r}"
-                             f"{check.near(kind, self.kinds)}")
+            raise ValueError(
+                f"Watch: stop must have kinds of {', '.join(self.kinds)}, got {kind!r}{check.near(kind, self.kinds)}"
+            )
         self.every, self.exploding, self.vanishing, self.dead = int(every), exploding, vanishing, dead
         self.findings: list[Finding] = []
         self._before: dict[str, Any] = {}
@@ -159,8 +167,10 @@ class Watch(Callback):
         params = dict(tree.paths(run.state.params))
         _, gradient = run.model.compiled_gradient(run.state, self._batch)
         grads = {path: np.asarray(g) for path, g in tree.paths(gradient)}
-        if not (self._not_finite(run, params, "look for its first step with train.StopOnNaN()")
-                or self._not_finite(run, grads, None)):
+        if not (
+            self._not_finite(run, params, "look for its first step with train.StopOnNaN()")
+            or self._not_finite(run, grads, None)
+        ):
             self._large(run, params, "parameter")
             self._large(run, grads, "gradient")
             self._gradients(run, params, grads)
@@ -193,20 +203,26 @@ class Watch(Callback):
                 self._tell(run, "overflow", path, top, hint)
 
     def _gradients(self, run, params, grads):
-        norms = {path: float(np.linalg.norm(g.astype(np.complex128 if g.dtype.kind == "c" else np.float64)))
-                 for path, g in grads.items()}
+        norms = {
+            path: float(np.linalg.norm(g.astype(np.complex128 if g.dtype.kind == "c" else np.float64)))
+            for path, g in grads.items()
+        }
         total = float(np.linalg.norm(list(norms.values())))
         size = float(np.sqrt(sum(float(np.sum(np.abs(np.asarray(p, np.complex128)) ** 2)) for p in params.values())))
         if total > self.exploding * size:
             path = max(norms, key=lambda p: norms[p])
-            hint = (f"the whole gradient has the norm {total:.3g}, the parameters {size:.3g}: clip it (clip=1.0), "
-                    f"lower the rate, or normalize data and layers")
+            hint = (
+                f"the whole gradient has the norm {total:.3g}, the parameters {size:.3g}: clip it (clip=1.0), "
+                f"lower the rate, or normalize data and layers"
+            )
             self._tell(run, "exploding", path, norms[path], hint)
         rms = {path: norms[path] / np.sqrt(g.size) for path, g in grads.items() if g.ndim > 1}
         for path, value in rms.items():
             if 0 < value < self.vanishing * max(rms.values()):
-                hint = (f"the largest rms of a weight's gradient is {max(rms.values()):.3g}: use residual connections, "
-                        f"normalization or another activation")
+                hint = (
+                    f"the largest rms of a weight's gradient is {max(rms.values()):.3g}: use residual connections, "
+                    f"normalization or another activation"
+                )
                 self._tell(run, "vanishing", path, value, hint)
 
     def _frozen(self, run, params):
@@ -222,8 +238,13 @@ class Watch(Callback):
             looks, since = self._unchanged[path]
             self._unchanged[path] = looks + 1, since
             if looks + 1 >= _UNCHANGED and run.rate_scale > 0:
-                self._tell(run, "frozen", path, run.step - since,
-                           "the loss does not depend on it, its gradient is zero, or its rate is")
+                self._tell(
+                    run,
+                    "frozen",
+                    path,
+                    run.step - since,
+                    "the loss does not depend on it, its gradient is zero, or its rate is",
+                )
 
     def _inside(self, run):
         inputs = self._batch[0]
@@ -234,8 +255,14 @@ class Watch(Callback):
             if kind == "relu":
                 share = 1.0 - float(np.mean(value))
                 if share >= self.dead:
-                    self._tell(run, "dead", source, share, f"{round(share * np.size(value))} of {np.size(value)} units "
-                               f"are never positive: lower the rate, or use a leaky activation")
+                    self._tell(
+                        run,
+                        "dead",
+                        source,
+                        share,
+                        f"{round(share * np.size(value))} of {np.size(value)} units "
+                        f"are never positive: lower the rate, or use a leaky activation",
+                    )
             elif value > _NEAR * np.finfo(value.dtype).max:
                 hint = f"an activation is near the largest {value.dtype}: normalize the layers, or use a wider dtype"
                 self._tell(run, "overflow", source, value, hint)
@@ -249,8 +276,10 @@ def _watched(net, inputs):
 
     def values(*flat):
         found = evaluate(outputs, *flat)
-        return [np.any(x > 0, axis=tuple(range(np.ndim(x) - 1))) if kind == "relu" else np.max(np.abs(x))
-                for (kind, _), x in zip(chosen, found, strict=True)]
+        return [
+            np.any(x > 0, axis=tuple(range(np.ndim(x) - 1))) if kind == "relu" else np.max(np.abs(x))
+            for (kind, _), x in zip(chosen, found, strict=True)
+        ]
 
     return [(kind, f"{kind} of {_parameter(graph, paths, e)}") for kind, e in chosen], jit(values)
 
@@ -265,8 +294,11 @@ def _kind(e):
 
 def _parameter(graph, paths, eqn):
     """The path of the parameter that was read last before an equation."""
-    names = {v: path.removeprefix("[0]").removeprefix(".") for v, path in zip(graph.inputs, paths, strict=True)
-             if path.startswith("[0]")}
+    names = {
+        v: path.removeprefix("[0]").removeprefix(".")
+        for v, path in zip(graph.inputs, paths, strict=True)
+        if path.startswith("[0]")
+    }
     producer = {o: e for e in graph.equations for o in e.outputs}
     queue, seen = [eqn], {eqn}
     while queue:

@@ -28,8 +28,11 @@ class _Share(Metric):
 
     def _counted(self, state, right, weights, bad):
         """Return the state with one more batch."""
-        return {"right": state["right"] + np.sum(np.where(right, weights, 0 * weights), dtype=np.float64),
-                "weight": state["weight"] + np.sum(weights, dtype=np.float64), "outside": state["outside"] + bad}
+        return {
+            "right": state["right"] + np.sum(np.where(right, weights, 0 * weights), dtype=np.float64),
+            "weight": state["weight"] + np.sum(weights, dtype=np.float64),
+            "outside": state["outside"] + bad,
+        }
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,10 @@ class TopK(_Share):
         """Add a batch of scores (..., n_classes) and integer targets (...)."""
         scores, targets = array(predictions), integers("TopK", targets)
         if scores.ndim == 0 or scores.shape[:-1] != targets.shape or scores.shape[-1] < self.k:
-            raise ValueError(f"TopK: predictions must be scores in the shape of targets, {targets.shape}, with one "
-                             f"more axis of at least k={self.k} classes, got {scores.shape}")
+            raise ValueError(
+                f"TopK: predictions must be scores in the shape of targets, {targets.shape}, with one "
+                f"more axis of at least k={self.k} classes, got {scores.shape}"
+            )
         weights = no_nan("TopK", scores, spread("TopK", weights, targets.shape), axis=-1)
         targets, bad = outside("TopK", targets, weights, scores.shape[-1])
         own = np.take_along_axis(scores, targets[..., None], axis=-1)

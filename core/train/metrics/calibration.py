@@ -67,9 +67,12 @@ class CalibrationError(Metric):
         p = np.exp(p) if self.logits else p
         confidence, right = np.max(p, axis=-1), np.argmax(p, axis=-1) == targets
         at = np.clip(np.astype(np.ceil(confidence * self.bins), np.int64) - 1, 0, self.bins - 1)
-        return {"weight": index_add(state["weight"], at, weights),
-                "confidence": index_add(state["confidence"], at, weights * confidence),
-                "right": index_add(state["right"], at, weights * right), "outside": state["outside"] + bad}
+        return {
+            "weight": index_add(state["weight"], at, weights),
+            "confidence": index_add(state["confidence"], at, weights * confidence),
+            "right": index_add(state["right"], at, weights * right),
+            "outside": state["outside"] + bad,
+        }
 
     def result(self, state: Any) -> float:
         """Return the error, from 0 to 1; NaN without samples."""

@@ -51,11 +51,15 @@ class Confusion(Metric):
             seen = 1 + max(labels.max(initial=-1), predicted.max(initial=-1))
             n = max(len(state["matrix"]), found.classes or 0, int(seen))
             if n > _MOST:
-                raise ValueError(f"{where}: labels above {_MOST - 1} need the number of classes, got {n - 1} (pass "
-                                 f"classes={n} if that is right)")
+                raise ValueError(
+                    f"{where}: labels above {_MOST - 1} need the number of classes, got {n - 1} (pass "
+                    f"classes={n} if that is right)"
+                )
         flat = index_add(np.zeros(n * n), labels * n + predicted, counts)
-        return {"matrix": _grown(state["matrix"], n) + np.reshape(flat, (n, n)),
-                "outside": state["outside"] + found.outside}
+        return {
+            "matrix": _grown(state["matrix"], n) + np.reshape(flat, (n, n)),
+            "outside": state["outside"] + found.outside,
+        }
 
     def merge(self, a: Any, b: Any) -> Any:
         """Add the matrices."""
@@ -129,8 +133,10 @@ class Counts(Confusion):
         check.choice(self.average, _AVERAGES, f"{where}: average")
         _check_classes(where, self.classes)
         if self.average == "binary" and self.classes not in (None, 2):
-            raise ValueError(f'{where}: average="binary" needs 2 classes, got {self.classes} (use "macro", "micro", '
-                             '"weighted" or None)')
+            raise ValueError(
+                f'{where}: average="binary" needs 2 classes, got {self.classes} (use "macro", "micro", '
+                '"weighted" or None)'
+            )
 
     def _classes(self):
         return 2 if self.average == "binary" else self.classes
@@ -138,8 +144,10 @@ class Counts(Confusion):
     def update(self, state: Any, predictions: Any, targets: Any, weights: Any = None) -> Any:
         """Add a batch."""
         if self.average == "binary" and np.ndim(predictions) == np.ndim(targets) + 1 and np.shape(predictions)[-1] > 2:
-            raise ValueError(f'{type(self).__name__}: average="binary" needs 2 classes, got scores of '
-                             f'{np.shape(predictions)[-1]} (use average="macro", "micro", "weighted" or None)')
+            raise ValueError(
+                f'{type(self).__name__}: average="binary" needs 2 classes, got scores of '
+                f'{np.shape(predictions)[-1]} (use average="macro", "micro", "weighted" or None)'
+            )
         return super().update(state, predictions, targets, weights)
 
     def result(self, state: Any) -> float | np.ndarray:

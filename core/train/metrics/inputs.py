@@ -9,8 +9,19 @@ import numpy as np
 from ... import check
 from ...tensor import Tensor
 
-__all__ = ["Decided", "array", "decided", "integers", "no_nan", "outside", "probabilities", "ratio",
-           "refuse_outside", "same_shape", "spread"]
+__all__ = [
+    "Decided",
+    "array",
+    "decided",
+    "integers",
+    "no_nan",
+    "outside",
+    "probabilities",
+    "ratio",
+    "refuse_outside",
+    "same_shape",
+    "spread",
+]
 
 
 class Decided(NamedTuple):
@@ -28,8 +39,9 @@ def array(x: Any) -> Any:
     return x if isinstance(x, Tensor) else np.asarray(x)
 
 
-def decided(where: str, predictions: Any, targets: Any, weights: Any, threshold: float = 0.5,
-            classes: int | None = None) -> Decided:
+def decided(
+    where: str, predictions: Any, targets: Any, weights: Any, threshold: float = 0.5, classes: int | None = None
+) -> Decided:
     """Turn predictions into labels and flatten them with their targets and weights.
 
     Predictions are scores of classes (one axis more than the targets; the largest wins, the first of equal ones),
@@ -42,8 +54,10 @@ def decided(where: str, predictions: Any, targets: Any, weights: Any, threshold:
     if targets.dtype.kind == predictions.dtype.kind == "f" and targets.shape == predictions.shape and targets.ndim > 1:
         wrong = np.abs(np.sum(np.astype(targets, np.float64), axis=-1) - 1) > 1e-2
         if not isinstance(wrong, Tensor) and wrong.any():
-            raise ValueError(f"{where}: targets that are not labels must be probabilities that sum to 1 over the last "
-                             f"axis, got {targets[wrong][0][:4]}")
+            raise ValueError(
+                f"{where}: targets that are not labels must be probabilities that sum to 1 over the last "
+                f"axis, got {targets[wrong][0][:4]}"
+            )
         targets, mixed = np.argmax(targets, axis=-1), np.sum(wrong, dtype=np.float64)
     targets = integers(where, targets)
     weights = spread(where, weights, targets.shape)
@@ -59,8 +73,10 @@ def decided(where: str, predictions: Any, targets: Any, weights: Any, threshold:
         scores = predictions.shape[-1]
         predictions = np.astype(np.argmax(predictions, axis=-1), np.int64)
     else:
-        raise ValueError(f"{where}: predictions must have the shape of targets, {targets.shape}, or be real scores "
-                         f"with one more axis for the classes, got {predictions.dtype} {predictions.shape}")
+        raise ValueError(
+            f"{where}: predictions must have the shape of targets, {targets.shape}, or be real scores "
+            f"with one more axis for the classes, got {predictions.dtype} {predictions.shape}"
+        )
     if classes is not None and scores is not None and scores > classes:
         raise ValueError(f"{where}: predictions must have scores of {classes} classes, got {scores}")
     classes = scores if classes is None else classes
@@ -95,8 +111,10 @@ def outside(where: str, labels: Any, weights: Any, classes: int | None, what: st
 def refuse_outside(where: str, state: dict[str, Any]) -> None:
     """Raise if compiled updates have counted values out of range."""
     if count := int(state["outside"]):
-        raise ValueError(f"{where}: targets and predictions must be in range, got {count} values out of range in "
-                         "compiled updates (call update with plain arrays to see where)")
+        raise ValueError(
+            f"{where}: targets and predictions must be in range, got {count} values out of range in "
+            "compiled updates (call update with plain arrays to see where)"
+        )
 
 
 def spread(where: str, weights: Any, shape: tuple[int, ...]) -> Any:
@@ -105,8 +123,10 @@ def spread(where: str, weights: Any, shape: tuple[int, ...]) -> Any:
         return np.ones(shape)
     weights = array(weights)
     if weights.dtype.kind not in "biuf" or weights.shape != shape[: weights.ndim]:
-        raise ValueError(f"{where}: weights must be numbers in the shape of targets or of their leading axes, {shape}, "
-                         f"got {weights.dtype} {weights.shape}")
+        raise ValueError(
+            f"{where}: weights must be numbers in the shape of targets or of their leading axes, {shape}, "
+            f"got {weights.dtype} {weights.shape}"
+        )
     weights = np.astype(weights, np.float64)
     good = (weights >= 0) & (weights < np.inf)
     if isinstance(good, Tensor):
@@ -148,8 +168,10 @@ def probabilities(where: str, predictions: Any, targets: Any, weights: Any, logi
     """
     predictions, targets = array(predictions), integers(where, targets)
     if predictions.ndim == 0 or predictions.shape[:-1] != targets.shape or predictions.dtype.kind != "f":
-        raise ValueError(f"{where}: predictions must be real numbers in the shape of targets, {targets.shape}, with "
-                         f"one more axis for the classes, got {predictions.dtype} {predictions.shape}")
+        raise ValueError(
+            f"{where}: predictions must be real numbers in the shape of targets, {targets.shape}, with "
+            f"one more axis for the classes, got {predictions.dtype} {predictions.shape}"
+        )
     classes = predictions.shape[-1]
     weights = no_nan(where, predictions, spread(where, weights, targets.shape), axis=-1)
     targets, bad = outside(where, targets, weights, classes)
@@ -162,8 +184,10 @@ def probabilities(where: str, predictions: Any, targets: Any, weights: Any, logi
     else:
         wrong = ((np.abs(np.sum(p, axis=-1) - 1) > 1e-2) | np.any(p < 0, axis=-1)) & (weights > 0)
         if not isinstance(wrong, Tensor) and wrong.any():
-            raise ValueError(f"{where}: predictions must be probabilities that sum to 1 over the last axis, got "
-                             f"{p[wrong][0][:4]} (logits=True for scores before the softmax)")
+            raise ValueError(
+                f"{where}: predictions must be probabilities that sum to 1 over the last axis, got "
+                f"{p[wrong][0][:4]} (logits=True for scores before the softmax)"
+            )
         bad = bad + np.sum(wrong, dtype=np.float64)
     return np.reshape(p, (-1, classes)), np.reshape(targets, -1), np.reshape(weights, -1), bad
 

@@ -63,8 +63,11 @@ class Perplexity(Metric):
         if not self.logits:
             own = np.where(own == 0, -np.inf, np.log(np.where(own == 0, 1.0, own)))
         loss = np.where(weights == 0, 0.0, -own * weights)
-        return {"loss": state["loss"] + np.sum(loss), "weight": state["weight"] + np.sum(weights),
-                "outside": state["outside"] + bad}
+        return {
+            "loss": state["loss"] + np.sum(loss),
+            "weight": state["weight"] + np.sum(weights),
+            "outside": state["outside"] + bad,
+        }
 
     def result(self, state: Any) -> float:
         """Return the perplexity; NaN without tokens, and infinite where a target had the probability 0."""
@@ -120,8 +123,9 @@ class BLEU(Metric):
         if isinstance(predictions, str) or isinstance(targets, str):
             raise TypeError("BLEU: predictions and targets must be lists of sentences, got one string")
         if len(predictions) != len(targets):
-            raise ValueError(f"BLEU: predictions and targets must have one length, got {len(predictions)} and "
-                             f"{len(targets)}")
+            raise ValueError(
+                f"BLEU: predictions and targets must have one length, got {len(predictions)} and {len(targets)}"
+            )
         weights = spread("BLEU", weights, (len(predictions),))
         found = {k: np.array(v) for k, v in state.items()}
         for prediction, target, weight in zip(predictions, targets, weights):
@@ -177,4 +181,4 @@ def _references(prediction, target) -> list[list[Any]]:
 
 
 def _ngrams(words, n) -> Counter:
-    return Counter(tuple(words[k:k + n]) for k in range(len(words) - n + 1))
+    return Counter(tuple(words[k : k + n]) for k in range(len(words) - n + 1))

@@ -61,8 +61,10 @@ class Metric:
     def _check_alike(self, a: Any, b: Any) -> None:
         one, other = (tree.map(np.shape, state) for state in (a, b))
         if one != other:
-            raise ValueError(f"{type(self).__name__}: states to merge must come from metrics with the same options, "
-                             f"got shapes {one} and {other}")
+            raise ValueError(
+                f"{type(self).__name__}: states to merge must come from metrics with the same options, "
+                f"got shapes {one} and {other}"
+            )
 
 
 def get(metric: str | Metric) -> Metric:

@@ -36,8 +36,10 @@ class Area(Metric):
         targets = integers(where, targets)
         binary = scores.shape == targets.shape
         if not (binary or scores.ndim and scores.shape[:-1] == targets.shape and scores.shape[-1] > 1):
-            raise ValueError(f"{where}: predictions must have the shape of targets, {targets.shape}, or one more axis "
-                             f"for 2 or more classes, got {scores.shape}")
+            raise ValueError(
+                f"{where}: predictions must have the shape of targets, {targets.shape}, or one more axis "
+                f"for 2 or more classes, got {scores.shape}"
+            )
         if scores.dtype.kind not in "biuf":
             raise TypeError(f"{where}: predictions must be real scores, got {scores.dtype}")
         scores = scores.astype(np.float64)
@@ -52,23 +54,28 @@ class Area(Metric):
                 scores = scores[:, 1] - scores[:, 0]
             no_nan(where, scores, weights)
         elif n > 2 and (scores.min(initial=0) < 0 or np.any(np.abs(scores.sum(axis=-1) - 1) > 1e-2)):
-            raise ValueError(f"{where}: scores of {n} classes must be probabilities that sum to 1, or samples could "
-                             "not be compared (apply nn.softmax to logits)")
+            raise ValueError(
+                f"{where}: scores of {n} classes must be probabilities that sum to 1, or samples could "
+                "not be compared (apply nn.softmax to logits)"
+            )
         return self.merge(state, ({"scores": scores, "targets": targets, "weights": weights},))
 
     def merge(self, a: Any, b: Any) -> Any:
         """Join the batches."""
         if a and b and a[0]["scores"].shape[1:] != b[0]["scores"].shape[1:]:
-            raise ValueError(f"{type(self).__name__}: all batches must have scores of the same classes, got scores "
-                             f"{a[0]['scores'].shape} and {b[0]['scores'].shape}")
+            raise ValueError(
+                f"{type(self).__name__}: all batches must have scores of the same classes, got scores "
+                f"{a[0]['scores'].shape} and {b[0]['scores'].shape}"
+            )
         return (*a, *b)
 
     def result(self, state: Any) -> float | np.ndarray:
         """Return the area, or the areas (classes,) for ``average=None``; NaN without samples."""
         if not sum(len(batch["weights"]) for batch in state):
             return float("nan")
-        scores, targets, weights = (np.concatenate([batch[k] for batch in state])
-                                    for k in ("scores", "targets", "weights"))
+        scores, targets, weights = (
+            np.concatenate([batch[k] for batch in state]) for k in ("scores", "targets", "weights")
+        )
         if scores.ndim == 1:
             return self._checked(scores, targets == 1, weights, 1)
         areas = np.array([self._checked(s, targets == k, weights, k) for k, s in enumerate(scores.T)])
@@ -79,8 +86,10 @@ class Area(Metric):
 
     def _checked(self, scores, positive, weights, k):
         if positive.all() or not positive.any():
-            raise ValueError(f"{type(self).__name__}: targets must have samples of class {k} and of another class, got "
-                             f"{'only' if positive.all() else 'none of'} class {k} in {len(positive)} samples")
+            raise ValueError(
+                f"{type(self).__name__}: targets must have samples of class {k} and of another class, got "
+                f"{'only' if positive.all() else 'none of'} class {k} in {len(positive)} samples"
+            )
         order = np.argsort(-scores, kind="stable")
         scores, positive, weights = scores[order], positive[order], weights[order]
         last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)  # of each group of ties

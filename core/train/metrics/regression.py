@@ -26,15 +26,17 @@ class Error(Metric):
     def update(self, state: Any, predictions: Any, targets: Any, weights: Any = None) -> Any:
         """Add a batch of predictions and targets of one shape."""
         predictions, targets, weights = same_shape(type(self).__name__, predictions, targets, weights)
-        return {"error": state["error"] + np.sum(weights * self._error(predictions - targets)),
-                "weight": state["weight"] + np.sum(weights)}
+        return {
+            "error": state["error"] + np.sum(weights * self._error(predictions - targets)),
+            "weight": state["weight"] + np.sum(weights),
+        }
 
     def result(self, state: Any) -> float:
         """Return the mean error; NaN without samples."""
         return ratio(state["error"], state["weight"])
 
     def _error(self, difference):
-        return difference ** 2
+        return difference**2
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,15 @@ class R2(Metric):
         p, t, w = (np.reshape(x, (-1, self.outputs or 1)) for x in same_shape("R2", predictions, targets, weights))
         weight = np.sum(w, axis=0)
         mean = np.sum(w * t, axis=0) / np.where(weight == 0, 1.0, weight)
-        return self.merge(state, {"weight": weight, "mean": mean, "squares": np.sum(w * (t - mean) ** 2, axis=0),
-                                  "error": np.sum(w * (t - p) ** 2, axis=0)})
+        return self.merge(
+            state,
+            {
+                "weight": weight,
+                "mean": mean,
+                "squares": np.sum(w * (t - mean) ** 2, axis=0),
+                "error": np.sum(w * (t - p) ** 2, axis=0),
+            },
+        )
 
     def merge(self, a: Any, b: Any) -> Any:
         """Combine means and sums of squares."""
@@ -163,9 +172,12 @@ class R2(Metric):
         weight = a["weight"] + b["weight"]
         share = b["weight"] / np.where(weight == 0, 1.0, weight)
         apart = b["mean"] - a["mean"]
-        return {"weight": weight, "mean": a["mean"] + share * apart,
-                "squares": a["squares"] + b["squares"] + a["weight"] * share * apart ** 2,
-                "error": a["error"] + b["error"]}
+        return {
+            "weight": weight,
+            "mean": a["mean"] + share * apart,
+            "squares": a["squares"] + b["squares"] + a["weight"] * share * apart**2,
+            "error": a["error"] + b["error"],
+        }
 
     def result(self, state: Any) -> float:
         """Return the coefficient; NaN without samples, and where the targets do not vary."""

@@ -117,9 +117,19 @@ class Report(Callback):
         self._batch = first_batch(run.source)
         with self._recording():
             if not self._log.found("run"):
-                self._write("run", {"began": f"{datetime.now():%Y-%m-%d %H:%M}", "name": self.path.stem,
-                                    "settings": settings_of(run), "system": system(), "code": code_of(),
-                                    "data": data_hash(run.source, self._batch), "steps": steps_of(run.source)}, 0)
+                self._write(
+                    "run",
+                    {
+                        "began": f"{datetime.now():%Y-%m-%d %H:%M}",
+                        "name": self.path.stem,
+                        "settings": settings_of(run),
+                        "system": system(),
+                        "code": code_of(),
+                        "data": data_hash(run.source, self._batch),
+                        "steps": steps_of(run.source),
+                    },
+                    0,
+                )
                 self._write("samples", samples(self._batch), 0)
                 self._try("network", lambda run: network_graph(run.net, self._batch[0]), run)
             known = {e["epoch"] for e in self._log.entries if "numbers" in e}
@@ -134,10 +144,17 @@ class Report(Callback):
         with self._recording():
             scale = run.rate_scale
             rate = getattr(run.model.step.optimizer, "learning_rate", None)
-            self._write("numbers", {"record": run.record, "seconds": seconds, "steps per second": steps / seconds,
-                                    "rate scale": scale,
-                                    "rate": None if rate is None else scale * float(rate_of(rate, np.int64(run.step)))},
-                        run.epoch)
+            self._write(
+                "numbers",
+                {
+                    "record": run.record,
+                    "seconds": seconds,
+                    "steps per second": steps / seconds,
+                    "rate scale": scale,
+                    "rate": None if rate is None else scale * float(rate_of(rate, np.int64(run.step))),
+                },
+                run.epoch,
+            )
         if self.profile and not self._timed:
             self._timed = True
             self._try("operations", self._operations, run)
@@ -163,10 +180,24 @@ class Report(Callback):
                 self._look(run)
             if self.landscape:
                 self._try("landscape", self._landscape, run)
-        reason = f"{type(error).__name__}: {error}" if error is not None else \
-            "interrupted" if self._interrupted else run.stopped
-        self._write("end", {"reason": reason, "epochs": run.epoch, "step": run.step,
-                            "seconds": time.perf_counter() - self._began, "recording": self._spent}, run.epoch)
+        reason = (
+            f"{type(error).__name__}: {error}"
+            if error is not None
+            else "interrupted"
+            if self._interrupted
+            else run.stopped
+        )
+        self._write(
+            "end",
+            {
+                "reason": reason,
+                "epochs": run.epoch,
+                "step": run.step,
+                "seconds": time.perf_counter() - self._began,
+                "recording": self._spent,
+            },
+            run.epoch,
+        )
         self._page()
 
     # -- parts ---------------------------------------------------------------------------------------------------------
@@ -179,8 +210,11 @@ class Report(Callback):
         try:
             content = make(run)
         except Exception as error:  # noqa: BLE001  whatever a network does when it is traced once more
-            warnings.warn(f"Report {os.fspath(self.path)!r}: {kind} cannot be recorded, got {type(error).__name__}: "
-                          f"{error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"Report {os.fspath(self.path)!r}: {kind} cannot be recorded, got {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
             return
         self._write(kind, content, run.epoch)
 
@@ -196,8 +230,11 @@ class Report(Callback):
     def _look(self, run):
         began = time.perf_counter()
         loss, gradient = run.model.compiled_gradient(run.state, self._batch)
-        self._write("histograms", {"loss": loss, "parameters": histograms(run.state.params),
-                                   "gradients": histograms(gradient)}, run.epoch)
+        self._write(
+            "histograms",
+            {"loss": loss, "parameters": histograms(run.state.params), "gradients": histograms(gradient)},
+            run.epoch,
+        )
         if self._looked >= 0:  # the first time, the gradient is compiled
             self._cost = time.perf_counter() - began
             self._spent += self._cost
@@ -205,13 +242,17 @@ class Report(Callback):
 
     def _operations(self, run):
         found = profile(run.model.compiled, run.state, run.model.totals()[0], self._batch, seconds=0.2)
-        return {"seconds": found.seconds, "overhead": found.overhead, "undisturbed": found.undisturbed,
-                "rows": [{**o._asdict(), "place": o.place} for o in found.operations]}
+        return {
+            "seconds": found.seconds,
+            "overhead": found.overhead,
+            "undisturbed": found.undisturbed,
+            "rows": [{**o._asdict(), "place": o.place} for o in found.operations],
+        }
 
     def _notice(self, run):
         """Findings of the callbacks that watch."""
         found = [f for c in run.callbacks for f in getattr(c, "findings", ())]
-        for finding in found[self._told:]:
+        for finding in found[self._told :]:
             self._write("finding", finding._asdict(), run.epoch)
         self._told = len(found)
 

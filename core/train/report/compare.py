@@ -86,8 +86,11 @@ class Comparison:
 
     def to_dataframe(self) -> Any:
         """Return final, lowest and highest numbers as a pandas DataFrame, a row for each number."""
-        columns = {f"{how} {run}": [getattr(self, how)(name)[k] for name in self.curves]
-                   for how in ("final", "lowest", "highest") for k, run in enumerate(self.names)}
+        columns = {
+            f"{how} {run}": [getattr(self, how)(name)[k] for name in self.curves]
+            for how in ("final", "lowest", "highest")
+            for k, run in enumerate(self.names)
+        }
         return dataframe(columns, "number", list(self.curves))
 
     def plot(self, ax: Any = None, *, names: Sequence[str] = ("loss",), **line: Any) -> Any:
@@ -114,16 +117,19 @@ class Comparison:
         return ax
 
     def _rows(self):
-        return [(name, *[x for how in (self.final, self.lowest, self.highest) for x in how(name)])
-                for name in self.curves]
+        return [
+            (name, *[x for how in (self.final, self.lowest, self.highest) for x in how(name)]) for name in self.curves
+        ]
 
     def _head(self):
         return ["number", *[f"{how}, {run}" for how in ("final", "lowest", "highest") for run in self.names]]
 
     def _repr_html_(self) -> str:
         columns = dict(zip(self._head(), zip(*self._rows(), strict=True), strict=True)) if self.curves else {}
-        different = {"what": list(self.differences), **{run: [str(v[k]) for v in self.differences.values()]
-                                                        for k, run in enumerate(self.names)}}
+        different = {
+            "what": list(self.differences),
+            **{run: [str(v[k]) for v in self.differences.values()] for k, run in enumerate(self.names)},
+        }
         return html_table("What differed", different, most=40) + html_table("What came of it", columns, most=40)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -133,19 +139,24 @@ class Comparison:
         ----------
         path : path-like
         """
+
         def cell(value):
             return "<span class=soft>none</span>" if value is None else escape(str(value))
 
         title = f"{self.names[0]} and {self.names[1]}"
         rows = [(escape(k), cell(a), cell(b)) for k, (a, b) in self.differences.items()]
         results = [(escape(name), *map(shown, values)) for name, *values in self._rows()]
-        charts = "".join(chart(name, line_chart(dict(zip(self.names, pair, strict=True)), xlabel="epoch", label=name))
-                         for name, pair in self.curves.items())
-        body = (f'<header><p class="soft">{self.same} settings, versions and hashes are the same</p>'
-                f"<h1>{escape(title)}</h1></header>\n"
-                + section("What differed", table(["what", *self.names], rows) if rows else "<p>Nothing.</p>")
-                + section("What came of it", table(self._head(), results, range(1, 7)) if results else "")
-                + section("Curves", f'<div class="charts">{charts}</div>' if charts else ""))
+        charts = "".join(
+            chart(name, line_chart(dict(zip(self.names, pair, strict=True)), xlabel="epoch", label=name))
+            for name, pair in self.curves.items()
+        )
+        body = (
+            f'<header><p class="soft">{self.same} settings, versions and hashes are the same</p>'
+            f"<h1>{escape(title)}</h1></header>\n"
+            + section("What differed", table(["what", *self.names], rows) if rows else "<p>Nothing.</p>")
+            + section("What came of it", table(self._head(), results, range(1, 7)) if results else "")
+            + section("Curves", f'<div class="charts">{charts}</div>' if charts else "")
+        )
         with atomic(path) as file:
             file.write(document(title, body).encode())
 
@@ -192,8 +203,10 @@ def compare(first: str | os.PathLike, second: str | os.PathLike) -> Comparison:
             raise FileNotFoundError(f"train.compare: the log of the run must exist, got {os.fspath(path)!r}")
         entries = read_log(path)
         if not any("run" in e for e in entries):
-            raise ReporterError(f"train.compare: {os.fspath(path)!r} must be the log of a run, got {len(entries)} "
-                                f"entries without settings")
+            raise ReporterError(
+                f"train.compare: {os.fspath(path)!r} must be the log of a run, got {len(entries)} "
+                f"entries without settings"
+            )
         found.append((path, entries))
     (a, one), (b, two) = found
     names = (a.stem, b.stem) if a.stem != b.stem else (_longer(a), _longer(b))
@@ -220,8 +233,13 @@ def _facts(entries: Sequence[Entry]) -> dict[str, Any]:
 def _curves(entries):
     records = [(e["epoch"], e["numbers"]["record"]) for e in entries if "numbers" in e]
     names = dict.fromkeys(name for _, record in records for name in record if name not in ("epoch", "step"))
-    return {name: (np.array([epoch for epoch, r in records if name in r]),
-                   np.array([number(r[name]) for _, r in records if name in r])) for name in names}
+    return {
+        name: (
+            np.array([epoch for epoch, r in records if name in r]),
+            np.array([number(r[name]) for _, r in records if name in r]),
+        )
+        for name in names
+    }
 
 
 def _extreme(function, values):

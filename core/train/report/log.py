@@ -72,8 +72,10 @@ def read_log(path: str | os.PathLike) -> list[Entry]:
         except (ValueError, TypeError) as error:
             if k == len(lines) - 1:
                 break
-            raise ReporterError(f"Report {os.fspath(path)!r}: must be the log of a run, got line {k + 1} "
-                                f"{line[:40]!r} (move it away, or choose another path)") from error
+            raise ReporterError(
+                f"Report {os.fspath(path)!r}: must be the log of a run, got line {k + 1} "
+                f"{line[:40]!r} (move it away, or choose another path)"
+            ) from error
         found.append(entry)
     return found
 
@@ -81,8 +83,13 @@ def read_log(path: str | os.PathLike) -> list[Entry]:
 def log_path(run: str | os.PathLike) -> Path:
     """The log of a run that is named by its page, its log, or what both are called without their endings."""
     path = Path(run)
-    return path if path.suffix == ".jsonl" else path.with_suffix(".jsonl") if path.suffix == ".html" else \
-        path.with_name(path.name + ".jsonl")
+    return (
+        path
+        if path.suffix == ".jsonl"
+        else path.with_suffix(".jsonl")
+        if path.suffix == ".html"
+        else path.with_name(path.name + ".jsonl")
+    )
 
 
 def plain(value: Any) -> Any:

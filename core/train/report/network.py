@@ -49,7 +49,14 @@ def network_graph(net: Any, inputs: Any) -> list[dict[str, Any]]:
         bases = dict.fromkeys(map(fusion.base, read))
         held = [names[v].removeprefix("[0]").removeprefix(".") for v in bases if names.get(v, "").startswith("[0]")]
         file, _, line = source.partition(" in ")[0].rpartition(":")
-        found.append({"name": name, "shape": shape, "line": f"{'/'.join(Path(file).parts[-2:])}:{line}" if file else "",
-                      "parameters": held, "after": sorted({made[v] for v in bases if v in made and made[v] != k})})
+        found.append(
+            {
+                "name": name,
+                "shape": shape,
+                "line": f"{'/'.join(Path(file).parts[-2:])}:{line}" if file else "",
+                "parameters": held,
+                "after": sorted({made[v] for v in bases if v in made and made[v] != k}),
+            }
+        )
         made.update({v: k for v in written})
     return found

@@ -42,24 +42,40 @@ def histograms(values: Any) -> dict[str, dict[str, Any]]:
         counts, _ = np.histogram(finite, _BINS, (low - wide, high + wide))
         scale = max(abs(low), abs(high)) or 1.0  # squares overflow sooner
         norm = scale * float(np.sqrt(np.mean((finite / scale) ** 2))) if len(finite) else 0.0
-        found[path] = {"low": low, "high": high, "counts": counts.tolist(), "rms": norm,
-                       "not finite": int(np.size(x) - np.count_nonzero(np.isfinite(x)))}
+        found[path] = {
+            "low": low,
+            "high": high,
+            "counts": counts.tolist(),
+            "rms": norm,
+            "not finite": int(np.size(x) - np.count_nonzero(np.isfinite(x))),
+        }
     return found
 
 
 def samples(batch: Any) -> dict[str, Any]:
     """Inputs of a batch: shapes, and pictures of the first images if they look like images."""
     inputs, *rest = batch
-    leaves = [(f"inputs{'.' * bool(path) + path if not path.startswith('[') else path}", np.asarray(x))
-              for path, x in tree.paths(inputs)]
-    targets = [(f"targets{'.' * bool(path) + path if not path.startswith('[') else path}", np.asarray(x))
-               for path, x in tree.paths(rest[0])]
+    leaves = [
+        (f"inputs{'.' * bool(path) + path if not path.startswith('[') else path}", np.asarray(x))
+        for path, x in tree.paths(inputs)
+    ]
+    targets = [
+        (f"targets{'.' * bool(path) + path if not path.startswith('[') else path}", np.asarray(x))
+        for path, x in tree.paths(rest[0])
+    ]
     shown = [image_url(x) for x in leaves[0][1][:_SAMPLES]] if leaves and _is_images(leaves[0][1]) else []
     labels = targets[0][1][:_SAMPLES].tolist() if targets and targets[0][1].ndim == 1 else []
     with np.errstate(over="ignore", invalid="ignore"):  # they are shown as they are
-        arrays = {name: {"type": f"{x.dtype}{list(x.shape)}", "low": float(np.min(x)), "high": float(np.max(x)),
-                         "mean": float(np.mean(x))}
-                  for name, x in leaves + targets if x.size and x.dtype.kind in "biuf"}
+        arrays = {
+            name: {
+                "type": f"{x.dtype}{list(x.shape)}",
+                "low": float(np.min(x)),
+                "high": float(np.max(x)),
+                "mean": float(np.mean(x)),
+            }
+            for name, x in leaves + targets
+            if x.size and x.dtype.kind in "biuf"
+        }
     return {"arrays": arrays, "images": shown, "labels": labels}
 
 
@@ -86,6 +102,8 @@ def png(x: np.ndarray) -> str:
     height, width, channels = x.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), x.reshape(height, -1)], axis=1).tobytes()
     head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
-    parts = b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-                     for kind, data in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")))
+    parts = b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    )
     return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + parts).decode()

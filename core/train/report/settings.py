@@ -32,16 +32,26 @@ _OURS = [_ROOT / name for name in ("core", "sponge", "quantum", "reinforce", "co
 def settings_of(run: Run) -> dict[str, Any]:
     """Everything that the user chose, by name."""
     model, step = run.model, run.model.step
-    given = {name: x for name in ("accumulate", "clip", "average", "checkpoint")
-             if (x := getattr(step, name)) not in (None, False, 1)}
+    given = {
+        name: x
+        for name in ("accumulate", "clip", "average", "checkpoint")
+        if (x := getattr(step, name)) not in (None, False, 1)
+    }
     leaves = tree.paths(run.state.params)
-    return {"network": type(model.net).__name__, "parameters": sum(np.size(leaf) for _, leaf in leaves),
-            "arrays": {path: f"{np.result_type(leaf)}{list(np.shape(leaf))}" for path, leaf in leaves},
-            "loss": described(model.loss), "optimizer": described(step.optimizer), **given,
-            "metrics": list(model.metrics), "epochs": run.epochs, "seed": run.seed,
-            "data": ".".join(steps_of(run.source)),
-            "validation": None if run.validation is None else ".".join(steps_of(run.validation)),
-            "callbacks": [described(c) for c in run.callbacks]}
+    return {
+        "network": type(model.net).__name__,
+        "parameters": sum(np.size(leaf) for _, leaf in leaves),
+        "arrays": {path: f"{np.result_type(leaf)}{list(np.shape(leaf))}" for path, leaf in leaves},
+        "loss": described(model.loss),
+        "optimizer": described(step.optimizer),
+        **given,
+        "metrics": list(model.metrics),
+        "epochs": run.epochs,
+        "seed": run.seed,
+        "data": ".".join(steps_of(run.source)),
+        "validation": None if run.validation is None else ".".join(steps_of(run.validation)),
+        "callbacks": [described(c) for c in run.callbacks],
+    }
 
 
 def steps_of(source: Any) -> list[str]:
@@ -116,6 +126,11 @@ def _short(path):
 def system() -> dict[str, Any]:
     """Versions, the processor and the number of threads."""
     target = native.host_target()
-    return {"triskele": version("triskele"), "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")},
-            "system": platform.platform(), "processor": target.cpu, "threads": threads.get_threads()}
+    return {
+        "triskele": version("triskele"),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")},
+        "system": platform.platform(),
+        "processor": target.cpu,
+        "threads": threads.get_threads(),
+    }

@@ -40,8 +40,11 @@ def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str
         parts.append(f'<polyline class="line c{k % 6}" points="{_points(points)}"/>')
         dots = range(0, len(points), max(1, len(points) // _MOST_DOTS))
         visible = " dot" if len(points) < 40 else ""
-        parts += [f'<circle class="hit c{k % 6}{visible}" cx="{points[j][0]:.1f}" cy="{points[j][1]:.1f}" r="2"><title>'
-                  f"{escape(name)}, {escape(xlabel)} {shown(x[j])}: {shown(y[j])}</title></circle>" for j in dots]
+        parts += [
+            f'<circle class="hit c{k % 6}{visible}" cx="{points[j][0]:.1f}" cy="{points[j][1]:.1f}" r="2"><title>'
+            f"{escape(name)}, {escape(xlabel)} {shown(x[j])}: {shown(y[j])}</title></circle>"
+            for j in dots
+        ]
     return _frame("".join(parts), label) + (_legend(list(data)) if len(data) > 1 else "")
 
 
@@ -50,13 +53,23 @@ def area_chart(values: Sequence[float], names: Sequence[str], *, xlabel: str, la
     top = max([*values, 1e-9])
     fx = _scale(0, max(len(values), 1), _LEFT, _WIDTH - _RIGHT)
     fy = _scale(0, 1.05 * top, _HEIGHT - _BOTTOM, _TOP)
-    corners = [(fx(0), fy(0)), *[(fx(k + e), fy(v)) for k, v in enumerate(values) for e in (0, 1)],
-               (fx(len(values)), fy(0))]
-    hits = [f'<rect class="band" x="{fx(k):.1f}" y="{_TOP}" width="{fx(1) - fx(0):.2f}" '
-            f'height="{_HEIGHT - _TOP - _BOTTOM}"><title>{escape(name)}: {shown(v)} {unit}</title></rect>'
-            for k, (v, name) in enumerate(zip(values, names, strict=True))]
-    return _frame(_y_axis(fy, 0, 1.05 * top, False) + _x_axis(fx, 0, len(values), xlabel)
-                  + f'<polygon class="area" points="{_points(corners)}"/>' + "".join(hits), label)
+    corners = [
+        (fx(0), fy(0)),
+        *[(fx(k + e), fy(v)) for k, v in enumerate(values) for e in (0, 1)],
+        (fx(len(values)), fy(0)),
+    ]
+    hits = [
+        f'<rect class="band" x="{fx(k):.1f}" y="{_TOP}" width="{fx(1) - fx(0):.2f}" '
+        f'height="{_HEIGHT - _TOP - _BOTTOM}"><title>{escape(name)}: {shown(v)} {unit}</title></rect>'
+        for k, (v, name) in enumerate(zip(values, names, strict=True))
+    ]
+    return _frame(
+        _y_axis(fy, 0, 1.05 * top, False)
+        + _x_axis(fx, 0, len(values), xlabel)
+        + f'<polygon class="area" points="{_points(corners)}"/>'
+        + "".join(hits),
+        label,
+    )
 
 
 def heat(columns: Sequence[Mapping[str, Any]], *, rows: int = 32) -> tuple[str, float, float]:
@@ -101,18 +114,26 @@ def landscape_chart(grid: Any, loss: Any) -> str:
     picture[..., 3] = np.round(230 * (1 - shade.T[::-1])).astype(np.uint8)
     url = png(picture)
     levels = np.linspace(seen.min(), seen.max(), 11)[1:-1]
-    lines = "".join(f'<path class="contour" d="{path}"><title>loss {shown(np.exp(v) if positive else v)}</title></path>'
-                    for v in levels if (path := _contour(z, v, grid, f, side + 2 * edge)))
-    ticks = "".join(f'<text class="tick" x="{f(v):.0f}" y="{side + edge + 16}" text-anchor="middle">{v:g}</text>'
-                    f'<text class="tick" x="{edge - 5}" y="{side + 2 * edge - f(v) + 4:.0f}" text-anchor="end">{v:g}'
-                    "</text>" for v in (grid[0], 0, grid[-1]))
+    lines = "".join(
+        f'<path class="contour" d="{path}"><title>loss {shown(np.exp(v) if positive else v)}</title></path>'
+        for v in levels
+        if (path := _contour(z, v, grid, f, side + 2 * edge))
+    )
+    ticks = "".join(
+        f'<text class="tick" x="{f(v):.0f}" y="{side + edge + 16}" text-anchor="middle">{v:g}</text>'
+        f'<text class="tick" x="{edge - 5}" y="{side + 2 * edge - f(v) + 4:.0f}" text-anchor="end">{v:g}'
+        "</text>"
+        for v in (grid[0], 0, grid[-1])
+    )
     middle = side / 2 + edge
     whole = side + 2 * edge
-    return (f'<svg class="landscape" viewBox="0 0 {whole} {whole}" role="img" aria-label="loss landscape">'
-            f'<foreignObject x="{edge}" y="{edge}" width="{side}" height="{side}">'
-            f'<div class="land" style="{mask(url)}"></div></foreignObject>'
-            f'{lines}{ticks}<circle class="here" cx="{middle}" cy="{middle}" r="4"><title>the parameters</title>'
-            f"</circle></svg>")
+    return (
+        f'<svg class="landscape" viewBox="0 0 {whole} {whole}" role="img" aria-label="loss landscape">'
+        f'<foreignObject x="{edge}" y="{edge}" width="{side}" height="{side}">'
+        f'<div class="land" style="{mask(url)}"></div></foreignObject>'
+        f'{lines}{ticks}<circle class="here" cx="{middle}" cy="{middle}" r="4"><title>the parameters</title>'
+        f"</circle></svg>"
+    )
 
 
 def mask(url: str) -> str:
@@ -168,21 +189,30 @@ def _y_axis(f, low, high, log):
         decades = range(math.floor(low), math.ceil(high) + 1)
         first = (1, 2, 5) if high - low < 2 else (1,)
         every = max(1, len(decades) // 5)
-        ticks = [(math.log10(m * 10.0**d), m * 10.0**d) for d in decades[::every] for m in first
-                 if low <= math.log10(m * 10.0**d) <= high]
-    return "".join(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{f(v):.1f}" y2="{f(v):.1f}"/>'
-                   f'<text class="tick" x="{_LEFT - 6}" y="{f(v) + 3.5:.1f}" text-anchor="end">{_short(t)}</text>'
-                   for v, t in ticks)
+        ticks = [
+            (math.log10(m * 10.0**d), m * 10.0**d)
+            for d in decades[::every]
+            for m in first
+            if low <= math.log10(m * 10.0**d) <= high
+        ]
+    return "".join(
+        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{f(v):.1f}" y2="{f(v):.1f}"/>'
+        f'<text class="tick" x="{_LEFT - 6}" y="{f(v) + 3.5:.1f}" text-anchor="end">{_short(t)}</text>'
+        for v, t in ticks
+    )
 
 
 def _x_axis(f, low, high, label):
     ticks = [v for v in _ticks(low, high) if v == round(v)]
     y = _HEIGHT - _BOTTOM
-    return (f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
-            + "".join(f'<text class="tick" x="{f(v):.1f}" y="{y + 14}" text-anchor="middle">{_short(v)}'
-                      f"</text>" for v in ticks)
-            + f'<text class="tick" x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 3}" text-anchor="middle">'
-              f"{escape(label)}</text>")
+    return (
+        f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
+        + "".join(
+            f'<text class="tick" x="{f(v):.1f}" y="{y + 14}" text-anchor="middle">{_short(v)}</text>' for v in ticks
+        )
+        + f'<text class="tick" x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 3}" text-anchor="middle">'
+        f"{escape(label)}</text>"
+    )
 
 
 def _short(v):
@@ -216,7 +246,11 @@ def _contour(z, level, grid, f, whole):
                 (a, u), (b, v) = (corners[k], values[k]), (corners[(k + 1) % 4], values[(k + 1) % 4])
                 if (u < level) != (v < level):
                     t = (level - u) / (v - u)
-                    cuts.append((f(grid[a[0]] + t * (grid[b[0]] - grid[a[0]])),
-                                 whole - f(grid[a[1]] + t * (grid[b[1]] - grid[a[1]]))))
+                    cuts.append(
+                        (
+                            f(grid[a[0]] + t * (grid[b[0]] - grid[a[0]])),
+                            whole - f(grid[a[1]] + t * (grid[b[1]] - grid[a[1]])),
+                        )
+                    )
             parts += [f"M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}" for (x, y), (u, v) in zip(cuts[::2], cuts[1::2], strict=True)]
     return "".join(parts)

@@ -26,9 +26,18 @@ from .pure import check_target
 __all__ = ["AssignedInto"]
 
 _OPERATORS = {
-    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
-    "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": operator.pow, "MatMult": operator.matmul,
-    "BitAnd": operator.and_, "BitOr": operator.or_, "BitXor": operator.xor, "LShift": operator.lshift,
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "Div": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "Pow": operator.pow,
+    "MatMult": operator.matmul,
+    "BitAnd": operator.and_,
+    "BitOr": operator.or_,
+    "BitXor": operator.xor,
+    "LShift": operator.lshift,
     "RShift": operator.rshift,
 }
 _IN_PLACE = {k: getattr(operator, f"__i{f.__name__.strip('_')}__") for k, f in _OPERATORS.items()}
@@ -181,8 +190,11 @@ class AssignedInto:
             others = sharing(old) if isinstance(inner, Tensor) and isinstance(old, Tensor) and inner is not old else []
             if not others:
                 continue
-            rivals = [given[j] for j, o in enumerate(self.before) if any(o is other for other in others)
-                      and isinstance(given[j], Tensor)]
+            rivals = [
+                given[j]
+                for j, o in enumerate(self.before)
+                if any(o is other for other in others) and isinstance(given[j], Tensor)
+            ]
             for t in (inner, *rivals):
                 if t._link is None:
                     own_array(t)
@@ -198,8 +210,12 @@ class AssignedInto:
 
     def during(self, test: Callable[[], Any]) -> Any:
         """``test()`` of a loop, while what shares memory with variables that the loop assigns into cannot be read."""
-        others = [o for k in self.changed - self.bound_anew for o in sharing(self.before[k])
-                  if not (o._link.stale or o._link.torn)]
+        others = [
+            o
+            for k in self.changed - self.bound_anew
+            for o in sharing(self.before[k])
+            if not (o._link.stale or o._link.torn)
+        ]
         hidden = [hide(o, _SHARED) for o in others]
         try:
             return test()
@@ -213,8 +229,9 @@ class AssignedInto:
         for k in self.changed - self.bound_anew:
             if k in self.shared:
                 raise _refusal(f"x[i] = v in the {place}")
-            if any(j != k and other is self.before[k] and j not in self.bound_anew for j,
-                   other in enumerate(self.before)):
+            if any(
+                j != k and other is self.before[k] and j not in self.bound_anew for j, other in enumerate(self.before)
+            ):
                 raise TracerError(
                     f"x[i] = v in the {place}: one array is assigned into by two names there (use one of them)"
                 )

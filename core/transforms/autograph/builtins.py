@@ -42,7 +42,8 @@ def _extreme(plain, function, reduce):
 def _convert(plain, dtype):
     def number(x=0, *args):
         if not isinstance(x, Tensor) or (
-                plain is not float and concrete(x) is not None and kind_of(x.dtype) not in "fc"):
+            plain is not float and concrete(x) is not None and kind_of(x.dtype) not in "fc"
+        ):
             return plain(x, *args)
         return cast(np.reshape(x, ()) if x.shape else x, Spec((), np.dtype(dtype)))
 

@@ -31,8 +31,20 @@ from .variables import read
 
 __all__ = ["call", "convert", "is_library", "named", "rewritten", "with_code"]
 
-_LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins",
-              "pytest", "hypothesis"}
+_LIBRARIES = {
+    "numpy",
+    "scipy",
+    "triskele",
+    "numba",
+    "llvmlite",
+    "matplotlib",
+    "jax",
+    "torch",
+    "autograd",
+    "builtins",
+    "pytest",
+    "hypothesis",
+}
 _FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MARK = "__triskele_converted__"
 # by identity: code objects of two files may be equal
@@ -83,8 +95,9 @@ def with_code(f: types.FunctionType, new: types.CodeType, runtime: Any) -> types
     for n in new.co_freevars:  # the name of a class around the function is a global in the original
         if n not in cells:
             cells[n] = types.CellType(f.__globals__.get(n))
-    converted = types.FunctionType(new, f.__globals__, f.__name__, f.__defaults__,
-                                   tuple(cells[n] for n in new.co_freevars))
+    converted = types.FunctionType(
+        new, f.__globals__, f.__name__, f.__defaults__, tuple(cells[n] for n in new.co_freevars)
+    )
     functools.update_wrapper(converted, f)
     del converted.__wrapped__
     converted.__kwdefaults__ = f.__kwdefaults__
@@ -125,10 +138,18 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-_RUNTIME = types.SimpleNamespace(**{k: v for module in (run, loops, assign, failures) for k,
-                                    v in vars(module).items()
-                                    if isinstance(v, types.FunctionType) and v.__module__ == module.__name__},
-                                 read=read, converted=converted, call=call, slice=slice)
+_RUNTIME = types.SimpleNamespace(
+    **{
+        k: v
+        for module in (run, loops, assign, failures)
+        for k, v in vars(module).items()
+        if isinstance(v, types.FunctionType) and v.__module__ == module.__name__
+    },
+    read=read,
+    converted=converted,
+    call=call,
+    slice=slice,
+)
 
 
 # -- from a function to its syntax tree and back
@@ -211,9 +232,14 @@ def _inner_code(code, wanted):
 
 def _renamed(code, function_name, qualname):
     """Code objects of generated functions under the name of the function they come from: for tracebacks."""
-    consts = tuple([_renamed(c, function_name, qualname) if isinstance(c, types.CodeType)
-                    and (c.co_name.startswith("ag__") or c.co_name == "<lambda>") else c
-                    for c in code.co_consts])
+    consts = tuple(
+        [
+            _renamed(c, function_name, qualname)
+            if isinstance(c, types.CodeType) and (c.co_name.startswith("ag__") or c.co_name == "<lambda>")
+            else c
+            for c in code.co_consts
+        ]
+    )
     names = {"co_name": function_name, "co_qualname": qualname} if qualname else {"co_name": function_name}
     return code.replace(co_consts=consts, **names)
 
@@ -279,9 +305,16 @@ def _copy(node):
     if issubclass(kind, ast.expr_context):
         return node
     new = kind.__new__(kind)
-    new.__dict__.update({k: _copy(v) if isinstance(v, ast.AST) else
-                         [_copy(x) if isinstance(x, ast.AST) else x for x in v] if v.__class__ is list else v
-                         for k, v in node.__dict__.items()})
+    new.__dict__.update(
+        {
+            k: _copy(v)
+            if isinstance(v, ast.AST)
+            else [_copy(x) if isinstance(x, ast.AST) else x for x in v]
+            if v.__class__ is list
+            else v
+            for k, v in node.__dict__.items()
+        }
+    )
     return new
 
 
@@ -312,8 +345,11 @@ def _find(code):
                 search(child, owner)
 
     search(module, None)
-    found = [(n, c) for n,
-             c in found if _argument_names(n.args) == code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    found = [
+        (n, c)
+        for n, c in found
+        if _argument_names(n.args) == code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    ]
     return found[-1] if found and (len(found) == 1 or not isinstance(found[-1][0], ast.Lambda)) else (None, None)
 
 
@@ -325,8 +361,11 @@ def _covers(body, code):
     """Return True if the instructions of `code` lie within the expression `body`."""
     if not hasattr(code, "co_positions"):
         return True
-    places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None
-              and (line, column) != (code.co_firstlineno, 0)]
+    places = [
+        (line, column)
+        for line, _, column, _ in code.co_positions()
+        if line is not None and column is not None and (line, column) != (code.co_firstlineno, 0)
+    ]
     return all((body.lineno, body.col_offset) <= p <= (body.end_lineno, body.end_col_offset) for p in places)
 
 

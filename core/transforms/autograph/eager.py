@@ -28,7 +28,7 @@ __all__: list[str] = []
 
 _CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace", "eye", "identity", "tri",
              "copy", "astype",
-             "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}
+             "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}  # fmt: skip
 _METHODS = {n for kind in (np.ndarray, list, dict, set, str, tuple, np.random.Generator) for n in dir(kind)}
 _METHODS -= ARRAY_METHODS  # NumPy cannot redirect A.dot(x) of a plain array and a traced `x`
 _BUILTINS = {f: BUILTINS[f] for f in (float, int, builtins.max, builtins.min)}
@@ -46,10 +46,16 @@ class Calls(Control):
     def scope(self, node):
         outer = self.variables, self.made
         outside = {n for s in walk(node.body) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-        self.variables = (assigned(node.body)
-                          | {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}) - outside
-        self.made = {name for s in walk(node.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) and s.value
-                     for t in (s.targets if isinstance(s, ast.Assign) else [s.target]) for name in _made(t, s.value)}
+        self.variables = (
+            assigned(node.body) | {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        ) - outside
+        self.made = {
+            name
+            for s in walk(node.body)
+            if isinstance(s, (ast.Assign, ast.AnnAssign)) and s.value
+            for t in (s.targets if isinstance(s, ast.Assign) else [s.target])
+            for name in _made(t, s.value)
+        }
         node.body = self.block(node.body)
         self.variables, self.made = outer
         return node
@@ -89,8 +95,11 @@ def _made(target, value):
     """The names in `target` that get an array of their own from `value`."""
     if isinstance(target, ast.Name):
         return {target.id} if _creates(value) else set()
-    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)) and (
-            len(target.elts) == len(value.elts)):
+    if (
+        isinstance(target, (ast.Tuple, ast.List))
+        and isinstance(value, (ast.Tuple, ast.List))
+        and (len(target.elts) == len(value.elts))
+    ):
         return set().union(*[_made(t, v) for t, v in zip(target.elts, value.elts, strict=True)])
     return set()
 
@@ -109,8 +118,9 @@ def _is_plain_call(look_up, node):
         return node.attr in _METHODS
     if value is None or library_function(value) is not None:
         return False
-    return (isinstance(value, (np.ufunc, types.BuiltinFunctionType,
-                               type)) or convert.is_library(value)) and value not in _BUILTINS
+    return (
+        isinstance(value, (np.ufunc, types.BuiltinFunctionType, type)) or convert.is_library(value)
+    ) and value not in _BUILTINS
 
 
 def convert_calls(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,8 +155,9 @@ def _code_of(f):
     if convert.is_library(f):  # not noted: functions of one decorator share their code
         return None
     _codes[id(code)] = code, None
-    new = convert.rewritten(f, lambda plain_call,
-                              stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in))
+    new = convert.rewritten(
+        f, lambda plain_call, stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in)
+    )
     if new is not None:
         _codes[id(code)] = code, new
         _keep(new)
@@ -177,7 +188,7 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     return found or convert_calls(f)
 
 
-_RUNTIME = types.SimpleNamespace(call=call, slice=slice,
-                                 **{n: getattr(assign,
-                                               n) for n in ("assign", "update", "update_at", "put", "put_update")})
+_RUNTIME = types.SimpleNamespace(
+    call=call, slice=slice, **{n: getattr(assign, n) for n in ("assign", "update", "update_at", "put", "put_update")}
+)
 trace._converters.append(convert_calls)

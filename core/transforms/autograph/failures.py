@@ -34,8 +34,11 @@ class Failures(ast.NodeTransformer):
             return body
         first, last = body[0], body[-1]
         end = ast.copy_location(ast.Return(), last)
-        return [assign(FAILED, constant(0, first), first), assign(ERRORS, ast.List([], ast.Load()), first),
-                *[s for node in [*body, end] for s in _list(self.visit(node))]]
+        return [
+            assign(FAILED, constant(0, first), first),
+            assign(ERRORS, ast.List([], ast.Load()), first),
+            *[s for node in [*body, end] for s in _list(self.visit(node))],
+        ]
 
     def visit(self, node):
         return node if isinstance(node, SCOPES) else super().visit(node)
@@ -82,10 +85,12 @@ def assert_(failed: Any, errors: list[Any], test: Any, message: Any, text: str, 
             said = message()
             raise AssertionError(*([] if said is None else [said]))
         return failed
-    number = _noted(errors, lambda: AssertionError(*[m for m in [message()] if m is not None]),
-                    lambda: AssertionError, text, line)
-    return np.where(truth(test, "assert", line), failed, _first(failed, number)) if not decided else _first(
-        failed, number)
+    number = _noted(
+        errors, lambda: AssertionError(*[m for m in [message()] if m is not None]), lambda: AssertionError, text, line
+    )
+    return (
+        np.where(truth(test, "assert", line), failed, _first(failed, number)) if not decided else _first(failed, number)
+    )
 
 
 def raise_(failed: Any, errors: list[Any], error: Any, kind: Any, text: str, line: int) -> Any:
@@ -95,7 +100,8 @@ def raise_(failed: Any, errors: list[Any], error: Any, kind: Any, text: str, lin
     if undecided.returns:
         raise TracerError(
             f"raise: whether this branch returns or raises depends on a traced condition, at {place_of(line)} "
-            "(raise before the `if` that returns)")
+            "(raise before the `if` that returns)"
+        )
     return _first(failed, _noted(errors, error, kind, text, line))
 
 
@@ -109,8 +115,10 @@ def ensured(failed: Any, errors: list[Any], value: Any, line: int) -> Any:
         return value
     leaves, structure = tree.flatten(value)
     if not any(isinstance(x, Tensor) for x in leaves):
-        raise TracerError(f"assert, raise: the condition has no value when a function is compiled, so that the "
-                          f"function must return an array for its error to be raised with, at {place_of(line)}")
+        raise TracerError(
+            f"assert, raise: the condition has no value when a function is compiled, so that the "
+            f"function must return an array for its error to be raised with, at {place_of(line)}"
+        )
     out = iter(bind(ensure_p, failed, *[x for x in leaves if isinstance(x, Tensor)], errors=tuple(errors)))
     return tree.unflatten(structure, [next(out) if isinstance(x, Tensor) else x for x in leaves])
 

@@ -82,23 +82,27 @@ class Jumps:
         for field in ("body", "orelse", "finalbody"):
             block = getattr(s, field, None)
             if isinstance(block, list) and not isinstance(s, SCOPES):
-                setattr(s, field,
-                        [t for b in block for t in (self.loop(b) if isinstance(b, LOOPS) else [self.inner(b)])])
+                setattr(
+                    s, field, [t for b in block for t in (self.loop(b) if isinstance(b, LOOPS) else [self.inner(b)])]
+                )
         for part in [*getattr(s, "handlers", []), *getattr(s, "cases", [])]:
             self.inner(part)
         return s
 
     def liftable(self, s: ast.stmt) -> bool:
         """Return True if no jump is inside with, try or match."""
-        return not any(isinstance(n, (ast.With, ast.Try, ast.Match, ast.AsyncWith,
-                                      ast.AsyncFor)) and has_jump([n]) for n in walk(s))
+        return not any(
+            isinstance(n, (ast.With, ast.Try, ast.Match, ast.AsyncWith, ast.AsyncFor)) and has_jump([n])
+            for n in walk(s)
+        )
 
     def loop(self, s: ast.While | ast.For) -> list[ast.stmt]:
         """A loop without jumps, and what follows from them."""
         if isinstance(s, ast.While) and any(isinstance(n, ast.NamedExpr) for n in ast.walk(s.test)) and not s.orelse:
             # a test that assigns is part of the step
-            leave = if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), s.test), s), [ast.copy_location(ast.Break(), s)],
-                            [], s)
+            leave = if_stmt(
+                ast.copy_location(ast.UnaryOp(ast.Not(), s.test), s), [ast.copy_location(ast.Break(), s)], [], s
+            )
             s.test, s.body = constant(True, s), [leave, *s.body]
         if not self.liftable(s):
             for n in walk(s):
@@ -118,8 +122,11 @@ class Jumps:
         out.append(s)
         if orelse:
             follow = [t for b in orelse for t in (self.loop(b) if isinstance(b, LOOPS) else [self.inner(b)])]
-            out += [if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), name(stop, s)), s), follow, [],
-                            s)] if leaves else follow
+            out += (
+                [if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), name(stop, s)), s), follow, [], s)]
+                if leaves
+                else follow
+            )
         return out
 
     def block(self, stmts: list[ast.stmt], stop: str, skip: str) -> list[ast.stmt]:
@@ -134,17 +141,28 @@ class Jumps:
             if isinstance(s, ast.Return):
                 self.flag_returns = True
                 value = s.value or constant(None, s)
-                return [*out, assign(VALUE, value, s), assign(RETURNED, constant(True, s), s),
-                        assign(stop, constant(True, s), s)]
+                return [
+                    *out,
+                    assign(VALUE, value, s),
+                    assign(RETURNED, constant(True, s), s),
+                    assign(stop, constant(True, s), s),
+                ]
             if isinstance(s, ast.If) and has_jump(s):
                 if not falls_through(s.body) and not has_jump(s.orelse):
-                    return [*out, if_stmt(s.test, self.block(s.body, stop, skip),
-                                          self.block(s.orelse + rest, stop, skip), s)]
+                    return [
+                        *out,
+                        if_stmt(s.test, self.block(s.body, stop, skip), self.block(s.orelse + rest, stop, skip), s),
+                    ]
                 if s.orelse and not falls_through(s.orelse) and not has_jump(s.body):
-                    return [*out, if_stmt(s.test, self.block(s.body + rest, stop, skip),
-                                          self.block(s.orelse, stop, skip), s)]
-                names = [n for n, kinds in ((stop, (ast.Break, ast.Return)),
-                                            (skip, (ast.Continue,))) if any(isinstance(m, kinds) for m in walk(s))]
+                    return [
+                        *out,
+                        if_stmt(s.test, self.block(s.body + rest, stop, skip), self.block(s.orelse, stop, skip), s),
+                    ]
+                names = [
+                    n
+                    for n, kinds in ((stop, (ast.Break, ast.Return)), (skip, (ast.Continue,)))
+                    if any(isinstance(m, kinds) for m in walk(s))
+                ]
                 flags = [assign(n, constant(False, s), s) for n in names]
                 new = if_stmt(s.test, self.block(s.body, stop, skip), self.block(s.orelse, stop, skip), s)
                 return [*out, *flags, new, *self.unless(names, self.block(rest, stop, skip), s)]

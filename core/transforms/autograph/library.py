@@ -27,8 +27,12 @@ ARRAY_METHODS = {"clip", "dot", "searchsorted", "take"}
 
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
 _table: dict[Callable, Callable] = {
-    np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full,
-    np.asanyarray: core_numpy.asarray, np.ascontiguousarray: as_contiguous, np.asfortranarray: as_fortran,
+    np.array: core_numpy.array,
+    np.asarray: core_numpy.asarray,
+    np.full: core_numpy.full,
+    np.asanyarray: core_numpy.asarray,
+    np.ascontiguousarray: as_contiguous,
+    np.asfortranarray: as_fortran,
 }
 _known: set[str] = set()
 _SAME_IN_MATH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod hypot
@@ -96,8 +100,11 @@ def _either(theirs, ours):
             return ours(*args, **kwargs)
         given = dict(signature.bind(*args, **kwargs).arguments)
         value = given.pop(first)  # which may have another name
-        given = {k: v for k, v in given.items() if k in names
-                 or (k not in _NO_EFFECT and v is not signature.parameters[k].default)}
+        given = {
+            k: v
+            for k, v in given.items()
+            if k in names or (k not in _NO_EFFECT and v is not signature.parameters[k].default)
+        }
         for k in given:
             if k not in names:
                 raise TypeError(f"{theirs.__module__}.{theirs.__name__}: {k}= is not supported for traced values")

@@ -87,8 +87,16 @@ _PLACED: tuple[type, ...] = (range, type(iter([])), type(iter(())))  # iterators
 _MAKING: tuple[type, ...] = (enumerate, zip, reversed, type(reversed([])))
 
 
-def in_rounds(once: Callable[[], bool], items: Items, length: int | None, functions: Sequence[Callable],
-              get: Callable, put: Callable, place: str, record: Callable[[range], None] | None = None) -> None:
+def in_rounds(
+    once: Callable[[], bool],
+    items: Items,
+    length: int | None,
+    functions: Sequence[Callable],
+    get: Callable,
+    put: Callable,
+    place: str,
+    record: Callable[[range], None] | None = None,
+) -> None:
     """``while once(): pass`` with `length` rounds, if that is known, as a loop of the graph where it is long.
 
     `functions` are what a round runs, and `items` what it takes its items from. ``record(numbers)`` records the rounds
@@ -126,8 +134,15 @@ def _traced(x):
     return isinstance(x, Tensor) and concrete(x) is None
 
 
-def record(numbers: range, loop: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str],
-           fresh: Sequence[str]) -> None:
+def record(
+    numbers: range,
+    loop: Callable,
+    body: Callable,
+    get: Callable,
+    put: Callable,
+    names: Sequence[str],
+    fresh: Sequence[str],
+) -> None:
     """Record ``for i in numbers: body(i)`` as a loop of the graph, with ``loop(body, get, put, names, length)``.
 
     `fresh` are the variables that the body assigns before it reads them. Raise an exception if the loop cannot be
@@ -136,8 +151,9 @@ def record(numbers: range, loop: Callable, body: Callable, get: Callable, put: C
     kept = [n not in fresh for n in names]
     values = []
     for v, keep in zip(get(), kept, strict=True):
-        if keep and not (type(v) is float
-                         or (not isinstance(v, Undefined) and all(_traced(x) for x in tree.leaves(v)))):
+        if keep and not (
+            type(v) is float or (not isinstance(v, Undefined) and all(_traced(x) for x in tree.leaves(v)))
+        ):
             raise OnlyCopies("it carries numbers or objects along")
         values.append(v if keep else Undefined("assigned before it is read"))
     k = 0
@@ -167,6 +183,7 @@ def record(numbers: range, loop: Callable, body: Callable, get: Callable, put: C
 
 def _trace(before, step, read, write):
     """The graph of one round."""
+
     def once(*arrays):
         write(before.rebuild(arrays))
         step()
@@ -194,10 +211,13 @@ def _check_integers(graph: Graph, bounds: dict[Any, int]) -> None:
     """Raise unless all Python integers computed from those in `bounds` fit into 64 bits and are divided by nonzero
     constants only.
     """
+
     def bound(atom):
-        return abs(
-            int(atom.value)
-        ) if type(atom) is Const and atom.spec.weak and atom.spec.dtype.kind in "bi" else bounds.get(atom)
+        return (
+            abs(int(atom.value))
+            if type(atom) is Const and atom.spec.weak and atom.spec.dtype.kind in "bi"
+            else bounds.get(atom)
+        )
 
     for e in graph.equations:
         inner = [g for p in e.params.values() for g in (p if isinstance(p, tuple) else (p,)) if isinstance(g, Graph)]
@@ -205,8 +225,11 @@ def _check_integers(graph: Graph, bounds: dict[Any, int]) -> None:
             continue
         for g in inner:
             _check_integers(g, {v: _NESTED for v in g.inputs if _is_integer(v.spec)})
-        if e.primitive.name in _DIVISIONS and (type(e.inputs[1]) is not Const
-                                               or not np.all(e.inputs[1].value)) and _is_integer(e.outputs[0].spec):
+        if (
+            e.primitive.name in _DIVISIONS
+            and (type(e.inputs[1]) is not Const or not np.all(e.inputs[1].value))
+            and _is_integer(e.outputs[0].spec)
+        ):
             raise OnlyCopies("its integers may not fit into 64 bits")
         for out in e.outputs:
             if not _is_integer(out.spec):

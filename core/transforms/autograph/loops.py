@@ -93,17 +93,27 @@ def for_(iterable, body, more, get, put, names, line, fresh):
 
     functions = (body,) if more is None else (body, more)
     length = len(iterable) if isinstance(iterable, Sized) else None
-    return in_rounds(once, items, length, functions, get, put, f"for at {place_of(line)}",
-                     functools.partial(record, loop=loop, body=body, get=get, put=put, names=names, fresh=fresh)
-                     if isinstance(iterable, range) and more is None else None)
+    return in_rounds(
+        once,
+        items,
+        length,
+        functions,
+        get,
+        put,
+        f"for at {place_of(line)}",
+        functools.partial(record, loop=loop, body=body, get=get, put=put, names=names, fresh=fresh)
+        if isinstance(iterable, range) and more is None
+        else None,
+    )
 
 
 def rows(iterable):
     """Return the items of a loop that collects values in a list: it runs in Python, since a range and an array have
     known lengths.
     """
-    return list(iterable) if isinstance(iterable,
-                                        range) or (isinstance(iterable, Tensor) and iterable.ndim) else iterable
+    return (
+        list(iterable) if isinstance(iterable, range) or (isinstance(iterable, Tensor) and iterable.ndim) else iterable
+    )
 
 
 def _counted(count, item, body, more, get, put, names, line):
@@ -144,12 +154,15 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
         before = _with_value(before, body, get, put, names, place, xs)
 
     def check(after):
-        for n, s, t, old, new in zip(names, before.structures, after.structures, before.values, after.values,
-                                     strict=True):
+        for n, s, t, old, new in zip(
+            names, before.structures, after.structures, before.values, after.values, strict=True
+        ):
             if s is not None and s != t:
                 got = "undefined" if t is None else t
-                raise TypeError(f"{place}: {n} must keep its structure from step to step, it was {s} ({old!r:.60}) and "
-                                f"became {got} ({new!r:.60})")
+                raise TypeError(
+                    f"{place}: {n} must keep its structure from step to step, it was {s} ({old!r:.60}) and "
+                    f"became {got} ({new!r:.60})"
+                )
         found = []
         flat = iter(zip(after.leaves, after.dynamic, strict=True))
         own = iter(zip(before.leaves, before.dynamic, before.leaf_names, strict=True))
@@ -162,8 +175,10 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
                 if was and dynamic:
                     found.append(new)
                 elif was or not same(old, new):
-                    raise TypeError(f"{place}: {leaf} is not an array and must stay the same in a traced loop, it was "
-                                    f"{old!r:.60} and became {new!r:.60}")
+                    raise TypeError(
+                        f"{place}: {leaf} is not an array and must stay the same in a traced loop, it was "
+                        f"{old!r:.60} and became {new!r:.60}"
+                    )
         return found
 
     def step(arrays, *item):
@@ -183,6 +198,7 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
         if test is None:
             out = scan(lambda carry, x: (step(carry, *([] if xs is None else [x])), None), arrays, xs, length)[0]
         else:
+
             def condition(values):
                 put(before.rebuild(values))
                 return into.during(test)
@@ -192,9 +208,14 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
     finally:
         put(before.values)
     after = into.settle(before.rebuild(out), place)
-    put([Undefined(f"{n} is assigned in the {place} only, which may make no step (give it a value before)")
-         if isinstance(v, Undefined) else v
-         for n, v in zip(names, after, strict=True)])
+    put(
+        [
+            Undefined(f"{n} is assigned in the {place} only, which may make no step (give it a value before)")
+            if isinstance(v, Undefined)
+            else v
+            for n, v in zip(names, after, strict=True)
+        ]
+    )
 
 
 def _with_value(before, body, get, put, names, place, xs):

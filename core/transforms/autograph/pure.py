@@ -25,14 +25,14 @@ __all__ = ["OnlyCopies", "check_call", "check_target", "codes", "is_pure", "rehe
 _PURE_MODULES = ("numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "dataclasses", "triskele")
 _PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range,
                   reversed, round, set, slice, sorted, sum,
-                  tuple, zip}
+                  tuple, zip}  # fmt: skip
 _VALUES = (Tensor, np.ndarray, np.generic, int, float, complex, str, bytes, tuple)
 # a handler may take the error that a traced value raises for one of the user's
 _NEVER = {"STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_SUBSCR", "YIELD_VALUE", "PUSH_EXC_INFO"}
 _OF_OTHERS = {"STORE_DEREF", "DELETE_DEREF"}
 # what tells a traced value from a number
 _TELLS = {"isinstance", "issubclass", "type", "hasattr", "callable", "id", "repr", "str", "dir", "vars", "locals",
-          "globals", "eval", "exec"}
+          "globals", "eval", "exec"}  # fmt: skip
 
 
 class OnlyCopies(Exception):
@@ -107,16 +107,27 @@ def is_pure(f: Callable[..., Any], converted: Callable[..., Any] | None = None) 
     if isinstance(f, types.BuiltinFunctionType):
         owner = f.__self__
         if isinstance(owner, (np.ndarray, np.generic, str, int, float, complex, tuple)):
-            return f.__name__ not in ("sort", "fill", "resize", "put", "partition", "setflags", "setfield", "byteswap",
-                                      "itemset")
+            return f.__name__ not in (
+                "sort",
+                "fill",
+                "resize",
+                "put",
+                "partition",
+                "setflags",
+                "setfield",
+                "byteswap",
+                "itemset",
+            )
         return f in _PURE_BUILTINS or (isinstance(owner, (types.ModuleType, type(None))) and _of_pure_module(f))
     if isinstance(f, type):
         plain_class = dataclasses.is_dataclass(f) and not hasattr(f, "__post_init__")
         return f in _PURE_BUILTINS or _of_pure_module(f) or plain_class or issubclass(f, (tuple, BaseException))
     call = type(f).__call__ if callable(f) else None
-    return isinstance(call, types.FunctionType) and is_pure(
-        call, getattr(converted, "__func__", call)
-    ) or _of_pure_module(type(f))
+    return (
+        isinstance(call, types.FunctionType)
+        and is_pure(call, getattr(converted, "__func__", call))
+        or _of_pure_module(type(f))
+    )
 
 
 def _of_pure_module(f):
@@ -144,7 +155,10 @@ def _code_is_pure(code: types.CodeType, subscripts: bool = True, body: bool = Fa
     if any(not _TELLS.isdisjoint(c.co_names) for c in codes(code)):
         return False
     lazy = never - {"YIELD_VALUE"}
-    return not any(i.opname in (lazy if c.co_name == "<genexpr>" else never)
-                   or (i.opname in _OF_OTHERS and i.argval in outside)
-                   or (i.opname == "STORE_SUBSCR" and not subscripts)
-                   for c in codes(code) for i in dis.get_instructions(c))
+    return not any(
+        i.opname in (lazy if c.co_name == "<genexpr>" else never)
+        or (i.opname in _OF_OTHERS and i.argval in outside)
+        or (i.opname == "STORE_SUBSCR" and not subscripts)
+        for c in codes(code)
+        for i in dis.get_instructions(c)
+    )

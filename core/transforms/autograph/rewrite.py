@@ -32,7 +32,7 @@ from .syntax import (
 __all__ = ["Control"]
 
 _UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len",
-              "print", "hasattr", "getattr", "id"}
+              "print", "hasattr", "getattr", "id"}  # fmt: skip
 
 
 _COLLECT = {"append", "extend", "insert", "add", "update", "setdefault"}  # methods of containers
@@ -79,9 +79,12 @@ class Control(ast.NodeTransformer):
         declared = sorted(self.state - arguments - beyond)
         if declared:  # makes them local variables of this function, for the local functions to refer to
             targets = [name(n, node.body[0], True) for n in declared]
-            never = if_stmt(constant(False, node.body[0]),
-                            [ast.copy_location(ast.Assign(targets, constant(None, node.body[0])),
-                                               node.body[0])], [], node.body[0])
+            never = if_stmt(
+                constant(False, node.body[0]),
+                [ast.copy_location(ast.Assign(targets, constant(None, node.body[0])), node.body[0])],
+                [],
+                node.body[0],
+            )
             head = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
             body = [*head, never, *[s for s in body if s not in head]]
         node.body = body
@@ -130,8 +133,15 @@ class Control(ast.NodeTransformer):
         """A local function that shares the variables of the enclosing one."""
         names = [s for s in symbols if "." not in s]
         head = [ast.copy_location(ast.Nonlocal(names), at)] if names else []
-        arguments = ast.arguments(posonlyargs=[], args=[ast.copy_location(ast.arg(a), at) for a in args], vararg=None,
-                                  kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+        arguments = ast.arguments(
+            posonlyargs=[],
+            args=[ast.copy_location(ast.arg(a), at) for a in args],
+            vararg=None,
+            kwonlyargs=[],
+            kw_defaults=[],
+            kwarg=None,
+            defaults=[],
+        )
         node = ast.FunctionDef(text, arguments, [*head, *body] or [ast.Pass()], [], None)
         if hasattr(ast, "TypeAlias"):
             node.type_params = []
@@ -146,10 +156,19 @@ class Control(ast.NodeTransformer):
         read = ast.Tuple([self.call("read", [later(self.path(s, at), at)], at) for s in symbols], ast.Load())
         get = self.local(f"ag__get_{k}", [ast.copy_location(ast.Return(ast.copy_location(read, at)), at)], [], at)
         targets = ast.copy_location(ast.List([self.path(s, at, True) for s in symbols], ast.Store()), at)
-        put = self.local(f"ag__set_{k}", [ast.copy_location(ast.Assign([targets], name("ag__values", at)), at)],
-                         symbols, at, ["ag__values"])
-        args = [name(f"ag__get_{k}", at), name(f"ag__set_{k}", at), constant(tuple(symbols), at),
-                constant(at.lineno, at)]
+        put = self.local(
+            f"ag__set_{k}",
+            [ast.copy_location(ast.Assign([targets], name("ag__values", at)), at)],
+            symbols,
+            at,
+            ["ag__values"],
+        )
+        args = [
+            name(f"ag__get_{k}", at),
+            name(f"ag__set_{k}", at),
+            constant(tuple(symbols), at),
+            constant(at.lineno, at),
+        ]
         return changed, [get, put], args
 
     def forget(self, inner, at):
@@ -166,16 +185,18 @@ class Control(ast.NodeTransformer):
 
     def visit_If(self, node):
         if has_jump(node) and not getattr(node, "returns", False):
-            node.test = self.call("plain_test", [self.visit(node.test), constant("if", node),
-                                                 constant(node.lineno, node)], node)
+            node.test = self.call(
+                "plain_test", [self.visit(node.test), constant("if", node), constant(node.lineno, node)], node
+            )
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         self.count += 1
         k = self.count
         symbols, functions, args = self.frame([*node.body, *node.orelse], node)
         then = self.local(f"ag__then_{k}", self.block(node.body), symbols, node)
-        other = self.local(f"ag__else_{k}", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], symbols,
-                           node)
+        other = self.local(
+            f"ag__else_{k}", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], symbols, node
+        )
         test = self.visit(node.test)
         branches = [name(f"ag__then_{k}", node), name(f"ag__else_{k}", node)]
         if getattr(node, "returns", False):
@@ -186,8 +207,9 @@ class Control(ast.NodeTransformer):
 
     def visit_While(self, node):
         if getattr(node, "plain", False):
-            node.test = self.call("plain_test", [self.visit(node.test), constant("while", node),
-                                                 constant(node.lineno, node)], node)
+            node.test = self.call(
+                "plain_test", [self.visit(node.test), constant("while", node), constant(node.lineno, node)], node
+            )
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         self.count += 1
@@ -195,14 +217,20 @@ class Control(ast.NodeTransformer):
         test = node.test
         if node.stop:
             go = ast.copy_location(ast.UnaryOp(ast.Not(), name(node.stop, node)), node)
-            test = go if isinstance(test, ast.Constant) and test.value else ast.copy_location(
-                ast.BoolOp(ast.And(), [go, test]), node
+            test = (
+                go
+                if isinstance(test, ast.Constant) and test.value
+                else ast.copy_location(ast.BoolOp(ast.And(), [go, test]), node)
             )
         inner = inner_variables(node, self.loads) - {node.stop}
         symbols, functions, args = self.frame([node.test, *node.body], node, inner)
         body = self.local(f"ag__body_{k}", [*self.forget(inner, node), *self.block(node.body)], symbols, node)
-        test = self.local(f"ag__test_{k}", [ast.copy_location(ast.Return(self.visit(test)), node)],
-                          symbols if modified(node.test) else [], node)
+        test = self.local(
+            f"ag__test_{k}",
+            [ast.copy_location(ast.Return(self.visit(test)), node)],
+            symbols if modified(node.test) else [],
+            node,
+        )
         call = self.call("while_", [name(f"ag__test_{k}", node), name(f"ag__body_{k}", node), *args], node)
         return [body, test, *functions, ast.copy_location(ast.Expr(call), node)]
 
@@ -213,14 +241,20 @@ class Control(ast.NodeTransformer):
             return node
         self.count += 1
         k = self.count
-        collects = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COLLECT
-                       and not self.plain_call(n.func) for n in walk(node.body))
+        collects = any(
+            isinstance(n, ast.Call)
+            and isinstance(n.func, ast.Attribute)
+            and n.func.attr in _COLLECT
+            and not self.plain_call(n.func)
+            for n in walk(node.body)
+        )
         inner = inner_variables(node, self.loads) - {node.stop}
         symbols, functions, args = self.frame([node.target, *node.body], node, inner)
         fresh = constant(tuple(written_first(node)), node)
         first = ast.copy_location(ast.Assign([node.target], name("ag__item", node)), node)
-        body = self.local(f"ag__body_{k}", [*self.forget(inner, node), first, *self.block(node.body)], symbols, node,
-                          ["ag__item"])
+        body = self.local(
+            f"ag__body_{k}", [*self.forget(inner, node), first, *self.block(node.body)], symbols, node, ["ag__item"]
+        )
         more = constant(None, node)
         if node.stop:
             more = later(self.call("not_", [name(node.stop, node)], node), node)
@@ -260,8 +294,9 @@ class Control(ast.NodeTransformer):
     def store(self, target, value):
         index = self.index(target.slice)
         if not self.owned(target.value):
-            return ast.copy_location(ast.Expr(self.call("put", [value, self.visit(target.value), index], target)),
-                                     target)
+            return ast.copy_location(
+                ast.Expr(self.call("put", [value, self.visit(target.value), index], target)), target
+            )
         x = target.value.id
         return assign(x, self.call("assign", [value, later(name(x, target), target), index], target), target)
 
@@ -290,8 +325,9 @@ class Control(ast.NodeTransformer):
         if self.owned(at.value):
             x = at.value.id
             return assign(x, self.call("update_at", [kind, later(name(x, node), node), index, value], node), node)
-        return ast.copy_location(ast.Expr(self.call("put_update", [kind, self.visit(at.value), index, value], node)),
-                                 node)
+        return ast.copy_location(
+            ast.Expr(self.call("put_update", [kind, self.visit(at.value), index, value], node)), node
+        )
 
     def visit_AnnAssign(self, node):
         self.generic_visit(node)
@@ -350,13 +386,16 @@ class Control(ast.NodeTransformer):
             return node
         plain = self.plain_call(node.func)
         node.args, node.keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
-        node.func = node.func if isinstance(node.func, ast.Name) else self.generic_visit(node.func) if isinstance(
-            node.func, ast.Attribute
-        ) else self.visit(node.func)
+        node.func = (
+            node.func
+            if isinstance(node.func, ast.Name)
+            else self.generic_visit(node.func)
+            if isinstance(node.func, ast.Attribute)
+            else self.visit(node.func)
+        )
         if plain or (isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED):
             return node
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == RUN:
             return node
         node.func = self.call("call", [node.func], node.func)
         return node
-

@@ -95,8 +95,9 @@ def _replaced(x, new, seen):
 
 def _tensors(x):
     """The Tensors in a value of a variable."""
-    return [] if isinstance(x, Undefined) else [t for t in tree.leaves(x) if isinstance(t, Tensor)
-                                                and concrete(t) is None]
+    return (
+        [] if isinstance(x, Undefined) else [t for t in tree.leaves(x) if isinstance(t, Tensor) and concrete(t) is None]
+    )
 
 
 class _Rounds:
@@ -248,8 +249,17 @@ class _Outside:
             return [*now, *[x for some in kept for x in some]]
 
         body = trace_body(step, tree.structure((0,) * len(specs)), specs, place)
-        out = bind(scan_p, *body.captured, *state, *xs, body=constants_first(body.graph, len(specs)),
-                   n_consts=len(body.captured), n_carry=n, length=count, reverse=False)
+        out = bind(
+            scan_p,
+            *body.captured,
+            *state,
+            *xs,
+            body=constants_first(body.graph, len(specs)),
+            n_consts=len(body.captured),
+            n_carry=n,
+            length=count,
+            reverse=False,
+        )
         ys = iter(out[n:])
         columns = [[next(ys) for _ in self.codes[first + j][2]] for j in range(period)]
         return list(out[:n]), [[y[i]._handle() for y in columns[j]] for i in range(count) for j in range(period)]
@@ -299,8 +309,14 @@ def _param_code(x):
 
         lines: list[Any] = [tuple([v.spec for v in x.inputs])]
         for e in x.equations:
-            lines.append((e.primitive, tuple([read(a) for a in e.inputs]), _param_code(e.params),
-                          tuple([o.spec for o in e.outputs])))
+            lines.append(
+                (
+                    e.primitive,
+                    tuple([read(a) for a in e.inputs]),
+                    _param_code(e.params),
+                    tuple([o.spec for o in e.outputs]),
+                )
+            )
             for o in e.outputs:
                 numbers[o] = len(numbers)
         return (*lines, tuple([read(a) for a in x.outputs]))

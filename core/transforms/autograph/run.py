@@ -60,8 +60,17 @@ def if_expression(test, then, other):
     if decided:
         return then() if value else other()
     line = user_line()
-    return _branches(truth(test, "conditional expression", line), then, other, lambda: [], lambda values: None, (),
-                     line, "conditional expression", True)[1]
+    return _branches(
+        truth(test, "conditional expression", line),
+        then,
+        other,
+        lambda: [],
+        lambda values: None,
+        (),
+        line,
+        "conditional expression",
+        True,
+    )[1]
 
 
 def _branches(test, then, other, get, put, names, line, what, returns=False):
@@ -95,8 +104,10 @@ def _branches(test, then, other, get, put, names, line, what, returns=False):
     graphs, captured = common_inputs(bodies, len(operands))
     build, chosen, specs = _merge(ends, graphs, test, place)
     if chosen:
-        branches = tuple(with_outputs(Graph(g.inputs, g.equations, [pair[k] for pair in chosen], g.name), specs) for k,
-                         g in enumerate(graphs))
+        branches = tuple(
+            with_outputs(Graph(g.inputs, g.equations, [pair[k] for pair in chosen], g.name), specs)
+            for k, g in enumerate(graphs)
+        )
         outs = _choose(test, [*operands, *captured], branches)
     else:
         outs = []
@@ -114,11 +125,14 @@ def _choose(test, args, branches):
 
 def _is_light(graph):
     # numbers stay with `cond`, which keeps them numbers in NumPy's promotion
-    if len(graph.equations) > 4 or any(v.spec.shape or (v.spec.weak and v.spec.dtype.kind != "b")
-                                       for v in graph.outputs):
+    if len(graph.equations) > 4 or any(
+        v.spec.shape or (v.spec.weak and v.spec.dtype.kind != "b") for v in graph.outputs
+    ):
         return False
-    return all(e.primitive.kind == "elementwise" and not any(v.spec.shape for v in (*e.inputs, *e.outputs))
-               for e in graph.equations)
+    return all(
+        e.primitive.kind == "elementwise" and not any(v.spec.shape for v in (*e.inputs, *e.outputs))
+        for e in graph.equations
+    )
 
 
 def _merge(ends, graphs, test, place):
@@ -133,8 +147,9 @@ def _merge(ends, graphs, test, place):
     for variable, a, b, sa, sb in zip(old.names, old.values, new.values, old.structures, new.structures, strict=True):
         undefined = [isinstance(a, Undefined), isinstance(b, Undefined)]
         if any(undefined):
-            own = [[next(it) for _ in range(1 if s is None else s.size)] for it,
-                   s in zip(leaves, (sa, sb), strict=True)]
+            own = [
+                [next(it) for _ in range(1 if s is None else s.size)] for it, s in zip(leaves, (sa, sb), strict=True)
+            ]
             for _ in own[0]:
                 next(names)
             if variable == VALUE and not all(undefined):  # only read when the flag that guards it is set
@@ -152,8 +167,17 @@ def _merge(ends, graphs, test, place):
             elif all(undefined):
                 plan.append((None, [a]))
             else:
-                plan.append((None, [Undefined(f"{variable} has a value after only one branch of the {place} (assign it "
-                                              f"before, or in both)")]))
+                plan.append(
+                    (
+                        None,
+                        [
+                            Undefined(
+                                f"{variable} has a value after only one branch of the {place} (assign it "
+                                f"before, or in both)"
+                            )
+                        ],
+                    )
+                )
             continue
         if sa != sb:
             raise TypeError(
@@ -172,8 +196,10 @@ def _merge(ends, graphs, test, place):
                     continue
                 both = promote([ax.spec, ay.spec])
                 if both is None:
-                    raise TypeError(f"{place}: {leaf} must have the same shape and dtype after both branches, got "
-                                    f"{ay.spec} where the condition holds and {ax.spec} where not")
+                    raise TypeError(
+                        f"{place}: {leaf} must have the same shape and dtype after both branches, got "
+                        f"{ay.spec} where the condition holds and {ax.spec} where not"
+                    )
                 chosen.append((ax, ay))
                 specs.append(both)
                 places.append(None)

@@ -6,23 +6,43 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-__all__ = ["LOOPS", "RETURNED", "RUN", "SCOPES", "VALUE", "assign", "assigned", "constant", "if_stmt", "modified",
-           "count_loads", "inner_variables", "later", "name", "walk", "written_first"]
+__all__ = [
+    "LOOPS",
+    "RETURNED",
+    "RUN",
+    "SCOPES",
+    "VALUE",
+    "assign",
+    "assigned",
+    "constant",
+    "if_stmt",
+    "modified",
+    "count_loads",
+    "inner_variables",
+    "later",
+    "name",
+    "walk",
+    "written_first",
+]
 
 RUN, RETURNED, VALUE = "ag__", "ag__returned", "ag__value"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.While, ast.For)
 
 
-def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True,
-         into_generators: bool = True) -> Iterable[ast.AST]:
+def walk(
+    nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True, into_generators: bool = True
+) -> Iterable[ast.AST]:
     """All nodes of the same scope (of the same loop only, unless `into_loops`)."""
     stack = [nodes] if isinstance(nodes, ast.AST) else list(nodes)
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, SCOPES) or (not into_loops and isinstance(node, LOOPS)) or (
-                not into_generators and isinstance(node, ast.GeneratorExp)):
+        if (
+            isinstance(node, SCOPES)
+            or (not into_loops and isinstance(node, LOOPS))
+            or (not into_generators and isinstance(node, ast.GeneratorExp))
+        ):
             continue
         # as ast.iter_child_nodes, but without the nodes that say Load or Store: half of all
         for name in node._fields:
@@ -39,8 +59,11 @@ def symbol(node: ast.AST) -> str | None:
         return node.id
     if isinstance(node, ast.Attribute):
         base = symbol(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else None
-        if isinstance(node.value,
-                      ast.Name) and node.attr in ("T", "mT", "real", "imag", "flat") and base not in ("self", "cls"):
+        if (
+            isinstance(node.value, ast.Name)
+            and node.attr in ("T", "mT", "real", "imag", "flat")
+            and base not in ("self", "cls")
+        ):
             return base  # a view of the variable itself
         return f"{base}.{node.attr}" if base else None
     if isinstance(node, ast.Subscript):
@@ -51,8 +74,11 @@ def symbol(node: ast.AST) -> str | None:
 def modified(nodes: ast.AST | Sequence[ast.AST]) -> list[str]:
     """The variables that statements assign, in order of name; objects they assign into count."""
     found = assigned(nodes)
-    paths = [symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript))
-             and isinstance(n.ctx, (ast.Store, ast.Del))]
+    paths = [
+        symbol(n)
+        for n in walk(nodes)
+        if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, (ast.Store, ast.Del))
+    ]
     found.update(p for p in paths if p is not None)
     # a path from a variable that is itself assigned changes with it
     return sorted(s for s in found if not any(s.startswith(t + ".") for t in found))
@@ -109,10 +135,12 @@ def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[st
 
     for s in stmts:
         if isinstance(s, ast.Assign):
-            targets = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)
-                       and isinstance(n.ctx, ast.Store)}
-            read(s.value, *[n for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)
-                            and n.id not in targets])
+            targets = {
+                n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            read(
+                s.value, *[n for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and n.id not in targets]
+            )
             written |= targets
         elif isinstance(s, ast.If):
             read(s.test)

@@ -15,8 +15,7 @@ from ...graph.trace import user_source
 from ...tensor import Tensor
 from ..control.body import concrete, leaf_names
 
-__all__ = ["NUMBERS", "Undefined", "Variables", "known", "place_of", "read", "same", "truth",
-           "user_line", "zero_of"]
+__all__ = ["NUMBERS", "Undefined", "Variables", "known", "place_of", "read", "same", "truth", "user_line", "zero_of"]
 
 NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 

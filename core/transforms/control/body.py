@@ -16,8 +16,21 @@ from ...graph.trace import bind, evaluate, make_graph, traceable, user_source
 from ...ops.elementwise import convert
 from ...tensor import Tensor
 
-__all__ = ["carry_body", "carry_error", "cast", "check_structure", "common_inputs", "concrete", "eager",
-           "function_name", "leaf_names", "promote", "runner", "trace_body", "with_outputs"]
+__all__ = [
+    "carry_body",
+    "carry_error",
+    "cast",
+    "check_structure",
+    "common_inputs",
+    "concrete",
+    "eager",
+    "function_name",
+    "leaf_names",
+    "promote",
+    "runner",
+    "trace_body",
+    "with_outputs",
+]
 
 
 class Body(NamedTuple):
@@ -59,8 +72,9 @@ def leaf_names(t: Any, prefix: str = "") -> list[str]:
     return [name for k, c in zip(keys, children, strict=True) for name in leaf_names(c, prefix + k)]
 
 
-def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec], name: str,
-               stage: bool = False) -> Body:
+def trace_body(
+    f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec], name: str, stage: bool = False
+) -> Body:
     """Record ``f(*args)``, where `args` is the structure of a tuple of trees whose leaves have `specs` (`stage`: see
     `make_graph`).
     """
@@ -111,8 +125,9 @@ def with_outputs(graph: Graph, specs: Sequence[Spec]) -> Graph:
     """The graph with its outputs converted to `specs` where they differ."""
     if all((a.dtype, a.weak) == (b.dtype, b.weak) for a, b in zip(graph.out_specs, specs, strict=True)):
         return graph
-    return make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(graph, *a), specs, strict=True)], graph.in_specs,
-                      graph.name)[0]
+    return make_graph(
+        lambda *a: [cast(o, s) for o, s in zip(evaluate(graph, *a), specs, strict=True)], graph.in_specs, graph.name
+    )[0]
 
 
 _KINDS = {"b": False, "i": 0, "f": 0.0, "c": 0j}
@@ -155,9 +170,11 @@ def carry_body(
         for k, (before, after) in enumerate(zip(specs, body.graph.out_specs[:n_carry], strict=True)):
             both = promote([before, after])
             if both is None and before.weak:
-                both = after if before.shape == after.shape and np.can_cast(
-                    before.dtype, after.dtype, "same_kind"
-                ) else None
+                both = (
+                    after
+                    if before.shape == after.shape and np.can_cast(before.dtype, after.dtype, "same_kind")
+                    else None
+                )
             if both is None:
                 raise carry_error(where, names[k], before, after)
             wanted.append(both)

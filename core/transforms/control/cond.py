@@ -136,8 +136,14 @@ def _spec(index, *operands, branches):
     return tuple(v.spec for v in branches[0].outputs)
 
 
-cond_p = Primitive("cond", lambda index, *operands, branches: tuple(evaluate(branches[int(index)], *operands)), _spec,
-                   multiple=True, kind="control", flops=0)
+cond_p = Primitive(
+    "cond",
+    lambda index, *operands, branches: tuple(evaluate(branches[int(index)], *operands)),
+    _spec,
+    multiple=True,
+    kind="control",
+    flops=0,
+)
 cond_p.depends = lambda hits, *, branches: _any(depends(b, hits[1:]) for b in branches)
 
 
@@ -150,9 +156,14 @@ def _(tangents, out, args, *, branches):
     index, *operands = args
     moving = [t is not None for t in tangents[1:]]
     wanted = _any(depends(b, moving) for b in branches)
-    found = bind(cond_p, index, *operands, *[t for t in tangents[1:] if t is not None],
-                 branches=tuple(jvp_graph(b, moving, wanted) for b in branches))
-    t_out = iter(found[len(wanted):])
+    found = bind(
+        cond_p,
+        index,
+        *operands,
+        *[t for t in tangents[1:] if t is not None],
+        branches=tuple(jvp_graph(b, moving, wanted) for b in branches),
+    )
+    t_out = iter(found[len(wanted) :])
     return tuple([next(t_out) if w else None for w in wanted])
 
 
@@ -182,28 +193,36 @@ def _(args, needed, *, branches):
     slots, places = _slots(halves, n_out)
     forward = []
     for h, mine in zip(halves, places, strict=True):
+
         def run(*a, h=h, mine=mine):
             values = evaluate(h.forward, *a)
             kept = [zeros(s) for s in slots]
             for place, r in zip(mine, values[n_out:], strict=True):
                 kept[place] = r
             return values[:n_out] + kept
+
         forward.append(make_graph(run, branches[0].in_specs, h.forward.name)[0])
     results = bind(cond_p, index, *operands, branches=tuple(forward))
     out, residuals = results[:n_out], results[n_out:]
     kept = sorted({i for h in halves for i in h.kept})
     cts_in = sorted({k for h in halves for k in h.cts})
     pulled = sorted({i for h in halves for i in h.pulled})
-    specs = [*slots, *[branches[0].inputs[i].spec for i in kept],
-             *[tangent_spec(branches[0].outputs[k].spec) for k in cts_in]]
+    specs = [
+        *slots,
+        *[branches[0].inputs[i].spec for i in kept],
+        *[tangent_spec(branches[0].outputs[k].spec) for k in cts_in],
+    ]
     backward = []
     for h, mine in zip(halves, places, strict=True):
+
         def back(*a, h=h, mine=mine):
-            rest = dict(zip([("in", i) for i in kept] + [("ct", k) for k in cts_in], a[len(slots):], strict=True))
-            found = evaluate(h.backward, *[a[p] for p in mine], *[rest["in", i] for i in h.kept],
-                             *[rest["ct", k] for k in h.cts])
+            rest = dict(zip([("in", i) for i in kept] + [("ct", k) for k in cts_in], a[len(slots) :], strict=True))
+            found = evaluate(
+                h.backward, *[a[p] for p in mine], *[rest["in", i] for i in h.kept], *[rest["ct", k] for k in h.cts]
+            )
             found = dict(zip(h.pulled, found, strict=True))
             return [found[i] if i in found else zeros(tangent_spec(branches[0].inputs[i].spec)) for i in pulled]
+
         backward.append(make_graph(back, specs, h.backward.name)[0])
 
     def pull(cts):
@@ -225,8 +244,10 @@ def _(args, axes, size, *, branches):
     made = [batch_graph(b, batched, size) for b in branches]
     if axes[0] is None:
         wanted = _any(out for _, out in made)
-        graphs = [g if out == wanted else batch_graph(b, batched, size, wanted)[0]
-                  for b, (g, out) in zip(branches, made, strict=True)]
+        graphs = [
+            g if out == wanted else batch_graph(b, batched, size, wanted)[0]
+            for b, (g, out) in zip(branches, made, strict=True)
+        ]
         return bind(cond_p, index, *operands, branches=tuple(graphs)), tuple([0 if w else None for w in wanted])
     everywhere = [True] * len(branches[0].outputs)
     index = move_batch_axis(index, axes[0], size)
@@ -235,8 +256,10 @@ def _(args, axes, size, *, branches):
         own, flags = operands, batched
         if hides_zeros(b):
             chosen = np.equal(index, bool(k)) if spec_of(index).dtype.kind == "b" else np.equal(index, k)
-            own = [guarded(chosen, move_batch_axis(x, 0 if f else None, size))
-                   for x, f in zip(operands, batched, strict=True)]
+            own = [
+                guarded(chosen, move_batch_axis(x, 0 if f else None, size))
+                for x, f in zip(operands, batched, strict=True)
+            ]
             flags = [True] * len(own)
         outs.append(evaluate(batch_graph(b, flags, size, everywhere)[0], *own))
     result = list(outs[0])

@@ -48,8 +48,16 @@ def advance(table: np.ndarray, slots: Any, steps: Any) -> Any:
     return np.clip(low, 1, np.maximum(steps - 1, 1))
 
 
-def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence[Any], needed_consts: Sequence[bool],
-                  needed_init: Sequence[bool], cts: Sequence[Any], slots: int) -> list[Any]:
+def backward_loop(
+    step: Graph,
+    steps: Any,
+    consts: Sequence[Any],
+    init: Sequence[Any],
+    needed_consts: Sequence[bool],
+    needed_init: Sequence[bool],
+    cts: Sequence[Any],
+    slots: int,
+) -> list[Any]:
     """Return cotangents of `consts` and `init` for ``repeat steps times: carry = step(*consts, *carry)``.
 
     `steps` is an int64 Tensor, `cts` are the cotangents of the last carry (None for zero), and `slots` states are kept.
@@ -58,8 +66,9 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
 
     n, n_carry = len(consts), len(init)
     specs = [tangent_spec(s) for s in step.in_specs]
-    one = make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(step, *a), specs[n:], strict=True)], specs,
-                     step.name)[0]
+    one = make_graph(
+        lambda *a: [cast(o, s) for o, s in zip(evaluate(step, *a), specs[n:], strict=True)], specs, step.name
+    )[0]
     inexact = [kind_of(s.dtype) in "fc" for s in specs]
     needed_consts = [a and b for a, b in zip(needed_consts, inexact, strict=False)]
     moving = moving_carry(one, needed_consts, [a and b for a, b in zip(needed_init, inexact[n:], strict=True)], [])
@@ -79,8 +88,9 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
         top, last, ct, totals = machine["top"], machine["last"], machine["ct"], machine["totals"]
         begin, state = machine["at"][top], [s[top] for s in machine["states"]]
         free = slots - 1 - top
-        target = np.where(np.equal(free, 0) | np.equal(begin, last), last,
-                          begin + advance(table, free + 1, last - begin + 1))
+        target = np.where(
+            np.equal(free, 0) | np.equal(begin, last), last, begin + advance(table, free + 1, last - begin + 1)
+        )
         state = fori_loop(begin, target, lambda _, s: evaluate(one, *consts, *s), state)
         arrived = np.equal(target, last)
         ct, totals = cond(arrived, lambda s: pull(s, ct, totals), lambda s: (ct, totals), state)
@@ -91,16 +101,28 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
             s[place] = value
         at[place] = target
         top = np.where(arrived, np.where(np.equal(begin, last), top - 1, top), top + 1)
-        return {"top": top, "last": np.where(arrived, last - 1, last), "at": at, "states": states, "ct": ct,
-                "totals": totals}
+        return {
+            "top": top,
+            "last": np.where(arrived, last - 1, last),
+            "at": at,
+            "states": states,
+            "ct": ct,
+            "totals": totals,
+        }
 
     states = []
     for x, s in zip(init, specs[n:], strict=True):
         buffer = np.zeros((slots + 1, *s.shape), s.dtype)
         states.append(_first(buffer, x))
     ct = {k: zeros_of(init[k]) if cts[k] is None else cts[k] for k in range(n_carry) if moving[k]}
-    machine = {"top": np.int64(0), "last": steps - 1, "at": np.zeros(slots + 1, np.int64), "states": states, "ct": ct,
-               "totals": [zeros_of(consts[i]) for i in summed]}
+    machine = {
+        "top": np.int64(0),
+        "last": steps - 1,
+        "at": np.zeros(slots + 1, np.int64),
+        "states": states,
+        "ct": ct,
+        "totals": [zeros_of(consts[i]) for i in summed],
+    }
     done = while_loop(go, turn, machine)
     result = [None] * (n + n_carry)
     for i, g in zip(summed, done["totals"], strict=True):

@@ -39,12 +39,27 @@ from .body import (
 )
 from .sums import take_out_products
 
-__all__ = ["RUN_AGAIN", "check_carry", "constants_first", "interleave", "moving_carry", "scan", "scan_p", "segments",
-           "spread"]
+__all__ = [
+    "RUN_AGAIN",
+    "check_carry",
+    "constants_first",
+    "interleave",
+    "moving_carry",
+    "scan",
+    "scan_p",
+    "segments",
+    "spread",
+]
 
 
-def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
-         checkpoint: bool | int = False) -> tuple[Any, Any]:
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    checkpoint: bool | int = False,
+) -> tuple[Any, Any]:
     """Loop ``carry, y = f(carry, x)`` over the leading axis of `xs`.
 
     Parameters
@@ -106,12 +121,22 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
         y_structure = tree.structure(out[1])
         return out
 
-    body, specs = carry_body(where, lambda c: trace_body(step, both, [*c, *x_specs], where),
-                             [spec_of(x) for x in init_leaves], names, n_carry)
+    body, specs = carry_body(
+        where,
+        lambda c: trace_body(step, both, [*c, *x_specs], where),
+        [spec_of(x) for x in init_leaves],
+        names,
+        n_carry,
+    )
     graph = constants_first(body.graph, n_carry + len(x_leaves))
     args = [*body.captured, *[cast(x, s) for x, s in zip(init_leaves, specs, strict=True)], *x_leaves]
-    params = {"body": graph, "n_consts": len(body.captured), "n_carry": n_carry, "length": length,
-              "reverse": bool(reverse)}
+    params = {
+        "body": graph,
+        "n_consts": len(body.captured),
+        "n_carry": n_carry,
+        "length": length,
+        "reverse": bool(reverse),
+    }
     out = segments(args, segment_length(length, checkpoint), **params)
     return tree.unflatten(carry_structure, out[:n_carry]), tree.unflatten(y_structure, out[n_carry:])
 
@@ -196,8 +221,9 @@ def segment_length(length: int, checkpoint: bool | int) -> int:
     return n if n < length else 0
 
 
-def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_carry: int, length: int,
-             reverse: bool) -> tuple[Any, ...]:
+def segments(
+    args: list[Any], segment: int, *, body: Graph, n_consts: int, n_carry: int, length: int, reverse: bool
+) -> tuple[Any, ...]:
     """The scan as a scan of pieces of `segment` steps that are computed again in reverse mode (0: as it is)."""
     params = {"body": body, "n_consts": n_consts, "n_carry": n_carry, "reverse": reverse}
     if not segment:
@@ -207,16 +233,18 @@ def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_car
     cut = rest if reverse else count * segment  # the shorter piece is the last to be run
 
     def piece(n):
-        specs = body.in_specs[: n_consts + n_carry] + [Spec((n, *s.shape), s.dtype)
-                                                       for s in body.in_specs[n_consts + n_carry :]]
+        specs = body.in_specs[: n_consts + n_carry] + [
+            Spec((n, *s.shape), s.dtype) for s in body.in_specs[n_consts + n_carry :]
+        ]
         return make_graph(lambda *a: bind(scan_p, *a, length=n, **params), specs, body.name)[0]
 
     whole = piece(segment)
     outer = make_graph(lambda *a: bind(checkpoint_p, *a, graph=whole), whole.in_specs, body.name)[0]
     main = [x[cut:] if reverse else x[:cut] for x in xs] if rest else xs
     main = [np.reshape(x, (count, segment, *np.shape(x)[1:])) for x in main]
-    out = bind(scan_p, *consts, *carry, *main, body=outer, n_consts=n_consts, n_carry=n_carry, length=count,
-               reverse=reverse)
+    out = bind(
+        scan_p, *consts, *carry, *main, body=outer, n_consts=n_consts, n_carry=n_carry, length=count, reverse=reverse
+    )
     carry, ys = list(out[:n_carry]), [np.reshape(y, (count * segment, *np.shape(y)[2:])) for y in out[n_carry:]]
     if rest:
         out = bind(checkpoint_p, *consts, *carry, *[x[:cut] if reverse else x[cut:] for x in xs], graph=piece(rest))
@@ -264,8 +292,12 @@ def moving_carry(body: Graph, consts: list[bool], carry: list[bool], xs: list[bo
 def _depends(hits, *, body, n_consts, n_carry, length, reverse):
     n = n_consts + n_carry
     carry = moving_carry(body, hits[:n_consts], hits[n_consts:n], hits[n:])
-    return [a or b for a, b in zip([*carry, *[False] * len(body.outputs)],
-                                   depends(body, [*hits[:n_consts], *carry, *hits[n:]]), strict=False)]
+    return [
+        a or b
+        for a, b in zip(
+            [*carry, *[False] * len(body.outputs)], depends(body, [*hits[:n_consts], *carry, *hits[n:]]), strict=False
+        )
+    ]
 
 
 scan_p.depends = _depends
@@ -283,10 +315,15 @@ def _(tangents, out, args, *, body, n_consts, n_carry, length, reverse):
     inputs, t_inputs = list(graph.inputs[: len(args)]), spread(graph.inputs[len(args) :], moving)
     outputs, t_outputs = list(graph.outputs[: len(wanted)]), spread(graph.outputs[len(wanted) :], wanted)
     both = interleave(inputs, t_inputs, n_consts, n), interleave(outputs, t_outputs, n_carry)
-    found = bind(scan_p, *interleave(list(args), tangents, n_consts, n),
-                 body=Graph(both[0], graph.equations, both[1], graph.name),
-                 n_consts=n_consts + sum(moving[:n_consts]), n_carry=n_carry + sum(carry), length=length,
-                 reverse=reverse)
+    found = bind(
+        scan_p,
+        *interleave(list(args), tangents, n_consts, n),
+        body=Graph(both[0], graph.equations, both[1], graph.name),
+        n_consts=n_consts + sum(moving[:n_consts]),
+        n_carry=n_carry + sum(carry),
+        length=length,
+        reverse=reverse,
+    )
     found = found[n_carry : n_carry + sum(carry)] + found[n_carry + sum(carry) + len(wanted) - n_carry :]
     return tuple(spread(found, wanted))
 
@@ -312,13 +349,15 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
     needed = [x and kind_of(v.spec.dtype) in "fc" for x, v in zip(needed, body.inputs, strict=True)]
     carry = moving_carry(body, needed[:n_consts], needed[n_consts:n], needed[n:])
     constant = [True] * n_consts + [False] * (len(args) - n_consts)
-    halves = forward_backward(body, [*needed[:n_consts], *carry, *needed[n:]], summed=constant,
-                              loop=(n_consts, n_carry))
+    halves = forward_backward(
+        body, [*needed[:n_consts], *carry, *needed[n:]], summed=constant, loop=(n_consts, n_carry)
+    )
     # forward: residuals that are the same in every step are computed once, the others and the carries kept are stacked
     outside, fixed, inside = split_invariant(halves.forward, n_consts, n_out)
     kept_carry = [i for i in halves.kept if n_consts <= i < n]
-    inside = Graph(inside.inputs, inside.equations, inside.outputs + [inside.inputs[i] for i in kept_carry],
-                   inside.name)
+    inside = Graph(
+        inside.inputs, inside.equations, inside.outputs + [inside.inputs[i] for i in kept_carry], inside.name
+    )
     results = bind(scan_p, *args, body=inside, n_consts=n_consts, n_carry=n_carry, length=length, reverse=reverse)
     out, stacked = results[:n_out], list(results[n_out:])
     fixed_values = evaluate(outside, *args[:n_consts])
@@ -342,8 +381,9 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
             residuals.append(same[fixed.index(r)] if r in fixed else next(both))
         read = {**same_in, **each_carry, **each_in}
         ct.update(ct_y)
-        found = evaluate(halves.backward, *residuals, *[read[i] for i in halves.kept], *[ct[k] for k in halves.cts],
-                         *total.values())
+        found = evaluate(
+            halves.backward, *residuals, *[read[i] for i in halves.kept], *[ct[k] for k in halves.cts], *total.values()
+        )
         found = dict(zip(halves.pulled, found, strict=True))
         back = [found.get(n_consts + k, zeros(tangent_spec(body.inputs[n_consts + k].spec))) for k in cts_carry]
         return [*back, *[found[i] for i in sums], *[found[i] for i in pulled_x]]
@@ -351,21 +391,38 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
     def spec_in(i):
         return body.inputs[i].spec
 
-    specs = [*outside.out_specs, *map(spec_in, consts), *[tangent_spec(spec_in(n_consts + k)) for k in cts_carry],
-             *[tangent_spec(spec_in(i)) for i in sums], *inside.out_specs[n_out:], *map(spec_in, slices),
-             *[tangent_spec(body.outputs[k].spec) for k in cts_y]]
+    specs = [
+        *outside.out_specs,
+        *map(spec_in, consts),
+        *[tangent_spec(spec_in(n_consts + k)) for k in cts_carry],
+        *[tangent_spec(spec_in(i)) for i in sums],
+        *inside.out_specs[n_out:],
+        *map(spec_in, slices),
+        *[tangent_spec(body.outputs[k].spec) for k in cts_y],
+    ]
     back = make_graph(step, specs, halves.backward.name)[0]
     back, carried, products = take_out_products(back, len(fixed) + len(consts), len(cts_carry), len(sums))
 
     def pull(cts):
-        cts = [zeros_of(o) if c is None and (k in cts_carry or k in cts_y) else c
-               for k, (c, o) in enumerate(zip(cts, out, strict=True))]
+        cts = [
+            zeros_of(o) if c is None and (k in cts_carry or k in cts_y) else c
+            for k, (c, o) in enumerate(zip(cts, out, strict=True))
+        ]
         totals = [zeros_of(args[i]) for i in sums]
         xs = [*stacked, *[args[i] for i in slices], *[cts[k] for k in cts_y]]
-        found = bind(scan_p, *fixed_values, *[args[i] for i in consts], *[cts[k] for k in cts_carry],
-                     *[totals[s] for s in carried], *xs,
-                     body=back, n_consts=len(fixed) + len(consts), n_carry=len(cts_carry) + len(carried), length=length,
-                     reverse=not reverse)
+        found = bind(
+            scan_p,
+            *fixed_values,
+            *[args[i] for i in consts],
+            *[cts[k] for k in cts_carry],
+            *[totals[s] for s in carried],
+            *xs,
+            body=back,
+            n_consts=len(fixed) + len(consts),
+            n_carry=len(cts_carry) + len(carried),
+            length=length,
+            reverse=not reverse,
+        )
         back_carry, found = found[: len(cts_carry)], found[len(cts_carry) :]
         for s, g in zip(carried, found, strict=False):
             totals[s] = g
@@ -376,8 +433,11 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
             totals[p.total] = totals[p.total] + g if p.total in begun else g
             begun.add(p.total)
         result = [None] * len(args)
-        for i, g in zip([*[n_consts + k for k in cts_carry], *sums, *pulled_x],
-                        [*back_carry, *totals, *ys[: len(pulled_x)]], strict=True):
+        for i, g in zip(
+            [*[n_consts + k for k in cts_carry], *sums, *pulled_x],
+            [*back_carry, *totals, *ys[: len(pulled_x)]],
+            strict=True,
+        ):
             result[i] = g
         return result
 
@@ -396,7 +456,9 @@ def _(args, axes, size, *, body, n_consts, n_carry, length, reverse):
         batched[n_consts:n] = carry
     if out[:n_carry] != carry:
         graph, out = batch_graph(body, batched, size, [*carry, *out[n_carry:]])
-    moved = [move_batch_axis(x, a, size, int(i >= n)) if b else x
-             for i, (x, a, b) in enumerate(zip(args, axes, batched, strict=True))]
+    moved = [
+        move_batch_axis(x, a, size, int(i >= n)) if b else x
+        for i, (x, a, b) in enumerate(zip(args, axes, batched, strict=True))
+    ]
     found = bind(scan_p, *moved, body=graph, n_consts=n_consts, n_carry=n_carry, length=length, reverse=reverse)
     return found, tuple([(int(k >= n_carry) if b else None) for k, b in enumerate(out)])

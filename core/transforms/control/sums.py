@@ -31,8 +31,9 @@ class Product(NamedTuple):
         left, right = [(xs if kind == "x" else ys)[k] for kind, k in (self.left, self.right)]
         (cl, cr), (bl, br) = self.contract, self.batch
         contract = (0, *[d + 1 for d in cl]), (0, *[d + 1 for d in cr])
-        return bind(dot_general, left, right, contract=contract,
-                    batch=(tuple([d + 1 for d in bl]), tuple([d + 1 for d in br])))
+        return bind(
+            dot_general, left, right, contract=contract, batch=(tuple([d + 1 for d in bl]), tuple([d + 1 for d in br]))
+        )
 
 
 def take_out_products(body: Graph, n_consts: int, n_carry: int, n_sums: int) -> tuple[Graph, list[int], list[Product]]:
@@ -77,8 +78,9 @@ def take_out_products(body: Graph, n_consts: int, n_carry: int, n_sums: int) -> 
         sums.append(out)
     if not products:
         return body, list(range(n_sums)), []
-    inputs = [v for k, v in enumerate(body.inputs) if not n_consts + n_carry <= k < first_x
-              or k - n_consts - n_carry in kept]
+    inputs = [
+        v for k, v in enumerate(body.inputs) if not n_consts + n_carry <= k < first_x or k - n_consts - n_carry in kept
+    ]
     return dead_code(Graph(inputs, equations, [*body.outputs[:n_carry], *sums, *ys], body.name)), kept, products
 
 
@@ -100,8 +102,9 @@ def _chain(total, out, producer, uses):
 
 def _leads_to(v, total, producer):
     eqn = producer.get(v)
-    return v is total or (eqn is not None and eqn.primitive is add.primitive
-                          and any(_leads_to(a, total, producer) for a in eqn.inputs))
+    return v is total or (
+        eqn is not None and eqn.primitive is add.primitive and any(_leads_to(a, total, producer) for a in eqn.inputs)
+    )
 
 
 def _is_small(eqn, constant):

@@ -35,9 +35,14 @@ COUNTER = Spec((), np.dtype(np.int64))
 CHECKPOINTS = 64
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any, *,
-               max_steps: int | None = None,
-               checkpoints: int = CHECKPOINTS) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init: Any,
+    *,
+    max_steps: int | None = None,
+    checkpoints: int = CHECKPOINTS,
+) -> Any:
     """Repeat ``carry = body_fun(carry)`` while ``cond_fun(carry)``; differentiable in both modes, to any order.
 
     Parameters
@@ -169,12 +174,20 @@ def _while(where, cond_fun, body_fun, leaves, structure, names, max_steps, check
         return go if max_steps is None else np.logical_and(go, count < max_steps)
 
     n = 1 + len(leaves)
-    body, specs = carry_body(where, lambda c: trace_body(step, state, c, where), [COUNTER, *map(spec_of, leaves)],
-                             ["steps", *names], n)
+    body, specs = carry_body(
+        where, lambda c: trace_body(step, state, c, where), [COUNTER, *map(spec_of, leaves)], ["steps", *names], n
+    )
     again = trace_body(test, state, specs, where)
     args = [*again.captured, *body.captured, np.int64(0), *[cast(x, s) for x, s in zip(leaves, specs[1:], strict=True)]]
-    out = bind(while_p, *args, cond=constants_first(again.graph, n), body=constants_first(body.graph, n),
-               n_cond_consts=len(again.captured), n_body_consts=len(body.captured), checkpoints=checkpoints)
+    out = bind(
+        while_p,
+        *args,
+        cond=constants_first(again.graph, n),
+        body=constants_first(body.graph, n),
+        n_cond_consts=len(again.captured),
+        n_body_consts=len(body.captured),
+        checkpoints=checkpoints,
+    )
     return tree.unflatten(structure, out[1:])
 
 
@@ -194,11 +207,17 @@ def _impl(*args, cond, body, n_cond_consts, n_body_consts, checkpoints):
     return tuple(carry)
 
 
-while_p = Primitive("while", _impl,
-                    lambda *specs, cond, body, n_cond_consts, n_body_consts, checkpoints: tuple(body.out_specs),
-                    multiple=True, kind="control", flops=0)
+while_p = Primitive(
+    "while",
+    _impl,
+    lambda *specs, cond, body, n_cond_consts, n_body_consts, checkpoints: tuple(body.out_specs),
+    multiple=True,
+    kind="control",
+    flops=0,
+)
 while_p.depends = lambda hits, *, cond, body, n_cond_consts, n_body_consts, checkpoints: moving_carry(
-    body, hits[n_cond_consts : n_cond_consts + n_body_consts], hits[n_cond_consts + n_body_consts :], [])
+    body, hits[n_cond_consts : n_cond_consts + n_body_consts], hits[n_cond_consts + n_body_consts :], []
+)
 
 
 @while_p.defjvp_all
@@ -209,18 +228,37 @@ def _(tangents, out, args, *, cond, body, n_cond_consts, n_body_consts, checkpoi
     moving = [*hits[n_cond_consts:n], *carry]
     graph = jvp_graph(body, moving, carry)
     own = args[n_cond_consts:]
-    tangents = [zeros_of(x) if m and t is None else t if m else None
-                for x, t, m in zip(own, tangents[n_cond_consts:], moving, strict=True)]
+    tangents = [
+        zeros_of(x) if m and t is None else t if m else None
+        for x, t, m in zip(own, tangents[n_cond_consts:], moving, strict=True)
+    ]
     inputs = interleave(list(graph.inputs[: len(own)]), spread(graph.inputs[len(own) :], moving), n_body_consts)
     outputs = list(graph.outputs)
     # the condition sees the tangents in the carry and does not read them
-    cond = Graph([*cond.inputs,
-                  *[Var(v.spec) for v, m in zip(graph.inputs[len(own) + sum(moving[:n_body_consts]) :],
-                                                [m for m in carry if m], strict=True)]],
-                 cond.equations, cond.outputs, cond.name)
-    found = bind(while_p, *args[:n_cond_consts], *interleave(list(own), tangents, n_body_consts), cond=cond,
-                 body=Graph(inputs, graph.equations, outputs, graph.name), n_cond_consts=n_cond_consts,
-                 n_body_consts=n_body_consts + sum(moving[:n_body_consts]), checkpoints=checkpoints)
+    cond = Graph(
+        [
+            *cond.inputs,
+            *[
+                Var(v.spec)
+                for v, m in zip(
+                    graph.inputs[len(own) + sum(moving[:n_body_consts]) :], [m for m in carry if m], strict=True
+                )
+            ],
+        ],
+        cond.equations,
+        cond.outputs,
+        cond.name,
+    )
+    found = bind(
+        while_p,
+        *args[:n_cond_consts],
+        *interleave(list(own), tangents, n_body_consts),
+        cond=cond,
+        body=Graph(inputs, graph.equations, outputs, graph.name),
+        n_cond_consts=n_cond_consts,
+        n_body_consts=n_body_consts + sum(moving[:n_body_consts]),
+        checkpoints=checkpoints,
+    )
     return tuple(spread(found[len(carry) :], carry))
 
 
@@ -239,9 +277,11 @@ def _(args, axes, size, *, cond, body, n_cond_consts, n_body_consts, checkpoints
             break
         carry = new
     graph, _ = batch_graph(body, [*batched[n_cond_consts:n], *carry], size, carry)
-    moved = [move_batch_axis(x, a, size) if b else x
-             for x, a, b in zip(args, axes, [*batched[:n], *carry], strict=True)]
+    moved = [
+        move_batch_axis(x, a, size) if b else x for x, a, b in zip(args, axes, [*batched[:n], *carry], strict=True)
+    ]
     if several:
+
         def step(*a):
             old = a[n:]
             go = evaluate(test, *a[:n_cond_consts], *old)[0]
@@ -254,16 +294,30 @@ def _(args, axes, size, *, cond, body, n_cond_consts, n_body_consts, checkpoints
         any_left = make_graph(lambda *a: [np.any(evaluate(test, *a)[0])], test.in_specs, test.name)[0]
         moved = [*moved[:n_cond_consts], *moved]
         n_body_consts += n_cond_consts
-    found = bind(while_p, *moved, cond=any_left if several else test, body=graph, n_cond_consts=n_cond_consts,
-                 n_body_consts=n_body_consts, checkpoints=checkpoints)
+    found = bind(
+        while_p,
+        *moved,
+        cond=any_left if several else test,
+        body=graph,
+        n_cond_consts=n_cond_consts,
+        n_body_consts=n_body_consts,
+        checkpoints=checkpoints,
+    )
     return found, tuple([0 if c else None for c in carry])
 
 
 @while_p.deftaped
 def _(args, needed, *, cond, body, n_cond_consts, n_body_consts, checkpoints):
     n = n_cond_consts + n_body_consts
-    out = bind(while_p, *args, cond=cond, body=body, n_cond_consts=n_cond_consts, n_body_consts=n_body_consts,
-               checkpoints=checkpoints)
+    out = bind(
+        while_p,
+        *args,
+        cond=cond,
+        body=body,
+        n_cond_consts=n_cond_consts,
+        n_body_consts=n_body_consts,
+        checkpoints=checkpoints,
+    )
     steps = out[0]
 
     def pull(cts):
@@ -279,9 +333,12 @@ def _(args, needed, *, cond, body, n_cond_consts, n_body_consts, checkpoints):
         segment = 0 if count <= KEPT else int(np.sqrt(count))
         skipped = n - len(consts)
         _, pullback = tape_of(
-            lambda *a: segments(list(a), segment, body=step, n_consts=len(consts), n_carry=len(args) - n, length=count,
-                                reverse=False),
-            args[skipped:], needed[skipped:])
+            lambda *a: segments(
+                list(a), segment, body=step, n_consts=len(consts), n_carry=len(args) - n, length=count, reverse=False
+            ),
+            args[skipped:],
+            needed[skipped:],
+        )
         return [*[None] * skipped, *pullback(cts)]
 
     return out, pull

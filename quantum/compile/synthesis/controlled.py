@@ -33,8 +33,9 @@ def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: 
         controlled_phase(circuit, math.pi, controls, target)
         circuit.h(target)
     elif len(spare) >= k - 2:
-        chain = [(controls[-1], spare[k - 3],
-                  target)] + [(controls[j], spare[j - 2], spare[j - 1]) for j in range(k - 2, 1, -1)]
+        chain = [(controls[-1], spare[k - 3], target)] + [
+            (controls[j], spare[j - 2], spare[j - 1]) for j in range(k - 2, 1, -1)
+        ]
         middle = [(controls[0], controls[1], spare[0])]
         for a, b, t in chain + middle + chain[::-1] + chain[1:] + middle + chain[:0:-1]:
             if t == target:

@@ -35,9 +35,12 @@ def angles(matrix: np.ndarray) -> Angles:
 
 # gates of one factor or one matrix as U(theta, phi, lambda), for angles that may be expressions
 _SYMBOLIC: dict[str, Callable[..., Angles]] = {
-    "rx": lambda t: (t, -_PI / 2, _PI / 2,
-                     0.0), "ry": lambda t: (t, 0.0, 0.0, 0.0), "rz": lambda t: (0.0, 0.0, t, -0.5 * t),
-    "p": lambda t: (0.0, 0.0, t, 0.0), "u": lambda t, f, l: (t, f, l, 0.0), "u2": lambda f, l: (_PI / 2, f, l, 0.0),
+    "rx": lambda t: (t, -_PI / 2, _PI / 2, 0.0),
+    "ry": lambda t: (t, 0.0, 0.0, 0.0),
+    "rz": lambda t: (0.0, 0.0, t, -0.5 * t),
+    "p": lambda t: (0.0, 0.0, t, 0.0),
+    "u": lambda t, f, l: (t, f, l, 0.0),
+    "u2": lambda f, l: (_PI / 2, f, l, 0.0),
     "r": lambda t, f: (t, f - _PI / 2, _PI / 2 - f, 0.0),
 }
 
@@ -81,8 +84,15 @@ def _xy(t: Any, f: Any, l: Any) -> Sequence:
     half = 0.5 * (f + l)
     if _zero(t):
         return [("rx", (-_PI / 2,)), ("ry", (f + l,)), ("rx", (_PI / 2,))], half
-    return [("rx", (-_PI / 2,)), ("ry", (l,)), ("rx", (_PI / 2,)), ("ry", (t,)), ("rx", (-_PI / 2,)), ("ry", (f,)),
-            ("rx", (_PI / 2,))], half
+    return [
+        ("rx", (-_PI / 2,)),
+        ("ry", (l,)),
+        ("rx", (_PI / 2,)),
+        ("ry", (t,)),
+        ("rx", (-_PI / 2,)),
+        ("ry", (f,)),
+        ("rx", (_PI / 2,)),
+    ], half
 
 
 def _rz_sx(t: Any, f: Any, l: Any) -> Sequence:
@@ -103,9 +113,12 @@ def _rz_h(t: Any, f: Any, l: Any) -> Sequence:
 
 # the first of these that is in a basis is used
 BASES: tuple[tuple[frozenset[str], Callable[[Any, Any, Any], Sequence]], ...] = (
-    (frozenset({"u"}), _u), (frozenset({"rz", "ry"}),
-                             _rotations("rz", "ry", 0.0)), (frozenset({"rz", "rx"}), _rotations("rz", "rx", _PI / 2)),
-    (frozenset({"rz", "sx"}), _rz_sx), (frozenset({"rx", "ry"}), _xy), (frozenset({"rz", "h"}), _rz_h),
+    (frozenset({"u"}), _u),
+    (frozenset({"rz", "ry"}), _rotations("rz", "ry", 0.0)),
+    (frozenset({"rz", "rx"}), _rotations("rz", "rx", _PI / 2)),
+    (frozenset({"rz", "sx"}), _rz_sx),
+    (frozenset({"rx", "ry"}), _xy),
+    (frozenset({"rz", "h"}), _rz_h),
 )
 
 

@@ -21,9 +21,12 @@ __all__ = ["expand", "name_of"]
 # Constant gates of several qubits, as names with the numbers of their qubits in the order in which they act. rccx and
 # rc3x: D. Maslov, Phys. Rev. A 93, 022311 (2016), figures 3 and 4.
 _DEFINITIONS = {
-    "swap": "cx10 cx01 cx10", "iswap": "s0 s1 h0 cx01 cx10 h1", "dcx": "cx01 cx10", "dcxdg": "cx10 cx01",
-    "rccx": "h2 t2 cx12 tdg2 cx02 t2 cx12 tdg2 h2", "rc3x": "h3 t3 cx23 tdg3 h3 cx03 t3 cx13 tdg3 cx03 t3 cx13 tdg3 h3 "
-                                                            "t3 cx23 tdg3 h3",
+    "swap": "cx10 cx01 cx10",
+    "iswap": "s0 s1 h0 cx01 cx10 h1",
+    "dcx": "cx01 cx10",
+    "dcxdg": "cx10 cx01",
+    "rccx": "h2 t2 cx12 tdg2 cx02 t2 cx12 tdg2 h2",
+    "rc3x": "h3 t3 cx23 tdg3 h3 cx03 t3 cx13 tdg3 cx03 t3 cx13 tdg3 h3 t3 cx23 tdg3 h3",
     "rc3xdg": "h3 t3 cx23 tdg3 h3 t3 cx13 tdg3 cx03 t3 cx13 tdg3 cx03 h3 t3 cx23 tdg3 h3",
 }
 _NO_CONTROL = {"swap": (0, 2)}  # gates that cancel where the others do nothing: they need no control
@@ -46,8 +49,12 @@ def expand(instruction: Instruction, num_qubits: int, keep: Callable[[Instructio
 
 def _is_basic(i: Instruction) -> bool:
     controls, qubits = len(i.controls), len(i.qubits)
-    return not controls and (qubits == 0 or qubits == 1
-                             and angles_of(i) is not None) or controls == 1 and i.gate.name == "x"
+    return (
+        not controls
+        and (qubits == 0 or qubits == 1 and angles_of(i) is not None)
+        or controls == 1
+        and i.gate.name == "x"
+    )
 
 
 def _step(i: Instruction, n: int) -> list[Instruction]:
@@ -79,8 +86,10 @@ def _step(i: Instruction, n: int) -> list[Instruction]:
     else:
         wires = (*i.qubits, *i.controls)
         if len(wires) > 10:
-            raise CircuitError(f"decompose: {gate.name} is a matrix on {len(wires)} qubits, which takes "
-                               f"{4 ** len(wires):.1g} gates (at most 10)")
+            raise CircuitError(
+                f"decompose: {gate.name} is a matrix on {len(wires)} qubits, which takes "
+                f"{4 ** len(wires):.1g} gates (at most 10)"
+            )
         circuit.extend(_matrix_circuit(gate, i.params, len(i.controls)), [*wires])
     return circuit._instructions
 
@@ -95,8 +104,11 @@ def _better_as_matrix(i: Instruction) -> bool:
 
 @functools.lru_cache(8)  # they may be large
 def _matrix_circuit(gate: Gate, params: tuple[float, ...], controls: int) -> Circuit:
-    return shannon(Instruction(gate, tuple(range(gate.num_qubits)), params,
-                               tuple(range(gate.num_qubits, gate.num_qubits + controls))).matrix())
+    return shannon(
+        Instruction(
+            gate, tuple(range(gate.num_qubits)), params, tuple(range(gate.num_qubits, gate.num_qubits + controls))
+        ).matrix()
+    )
 
 
 def _phase(circuit: Circuit, angle: float | Linear, qubits: Sequence[int]) -> None:
@@ -116,8 +128,9 @@ def _factor(circuit: Circuit, factor: Factor, i: Instruction) -> None:
         _pair(circuit, factor.primitive, angle, qubits, i.controls)
 
 
-def _rotation(circuit: Circuit, paulis: str, angle: float | Linear, qubits: Sequence[int],
-              controls: Sequence[int]) -> None:
+def _rotation(
+    circuit: Circuit, paulis: str, angle: float | Linear, qubits: Sequence[int], controls: Sequence[int]
+) -> None:
     """Every letter is made a Z, their parity is collected in the last qubit; one qubit keeps its letter."""
     last = len(qubits) - 1
     letters = "Z" * last + paulis[last] if last == 0 else "Z" * (last + 1)

@@ -49,8 +49,9 @@ class DensityEngine(Engine):
         self.maps = [e for i in circuit if not isinstance(i.gate, ReadoutError) for e in elements(i)]
         m = check_size(positions(self.maps, self.num_qubits))
         self.program = TransferProgram(self.maps, self.num_qubits, self.names, m)
-        self._ticks = [(step, s) for step in self.program.steps
-                       for s in (_split(step) if isinstance(step, Segment) else [None])]
+        self._ticks = [
+            (step, s) for step in self.program.steps for s in (_split(step) if isinstance(step, Segment) else [None])
+        ]
 
     def observing(self, hamiltonians: Sequence[PauliSum]) -> DensityEngine:
         new = copy.copy(self)
@@ -94,12 +95,16 @@ class DensityEngine(Engine):
         given = None if changes is None else [h.coefficients.real for h in changes]
         return second(self, values, d_values, start, d_start, given, weights, given is not None)
 
-    def _sweep(self, values: np.ndarray, state: PauliVector,
-               weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[PauliVector]]:
+    def _sweep(
+        self, values: np.ndarray, state: PauliVector, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, list[PauliVector]]:
         """Values (m,), gradients of weights @ values (k, V), and the k cotangents of the initial state."""
         angles = self.program.slopes @ values + self.program.constants
-        filled = {id(step): self.program.fill(step, angles,
-                                              values) for step in self.program.steps if isinstance(step, Segment)}
+        filled = {
+            id(step): self.program.fill(step, angles, values)
+            for step in self.program.steps
+            if isinstance(step, Segment)
+        }
         every = max(1, math.isqrt(len(self._ticks))) if state.r.nbytes * len(self._ticks) > _KEPT else 1
         kept = []
         for number, tick in enumerate(self._ticks):
@@ -130,8 +135,17 @@ class DensityEngine(Engine):
         step, stage = tick
         if isinstance(step, Wide):
             return self.program.wide(step, values, state)
-        kernels.run(state.r, self.program.positions, stage, step.rows, step.ints, filled[id(step)],
-                    threads.body(kernels.run_chunk), CHUNKS, self.program.work_size)
+        kernels.run(
+            state.r,
+            self.program.positions,
+            stage,
+            step.rows,
+            step.ints,
+            filled[id(step)],
+            threads.body(kernels.run_chunk),
+            CHUNKS,
+            self.program.work_size,
+        )
         if stage[0, 6] == len(step.rows):
             state.where = step.after
         return state
@@ -140,9 +154,16 @@ class DensityEngine(Engine):
 class _Back:
     """The backward sweep of several cotangents at once."""
 
-    def __init__(self, program: TransferProgram, values: np.ndarray, angles: np.ndarray, filled: dict[int, np.ndarray],
-                 cotangents: list[PauliVector],
-                 gradients: np.ndarray, angle_slopes: np.ndarray):
+    def __init__(
+        self,
+        program: TransferProgram,
+        values: np.ndarray,
+        angles: np.ndarray,
+        filled: dict[int, np.ndarray],
+        cotangents: list[PauliVector],
+        gradients: np.ndarray,
+        angle_slopes: np.ndarray,
+    ):
         self.program, self.values, self.angles, self.filled = program, values, angles, filled
         self.cotangents, self.gradients, self.angle_slopes = cotangents, gradients, angle_slopes
         self.named = dict(zip(program.names, values.tolist(), strict=True))
@@ -167,9 +188,20 @@ class _Back:
         scratch = 8 * 4**self.program.widest
         for sums, cotangent in zip(self.sums, self.cotangents, strict=True):
             out = np.zeros((chunks, len(sums)))
-            backward.unwind(before.r, cotangent.r, self.program.positions, stage, 0, step.rows, step.ints, self.both,
-                            out, threads.body(backward.unwind_chunk),
-                            chunks, scratch)
+            backward.unwind(
+                before.r,
+                cotangent.r,
+                self.program.positions,
+                stage,
+                0,
+                step.rows,
+                step.ints,
+                self.both,
+                out,
+                threads.body(backward.unwind_chunk),
+                chunks,
+                scratch,
+            )
             sums += out.sum(0)
             cotangent.where = step.before
 
@@ -216,8 +248,10 @@ class _Back:
             elif step.factor is None and any(isinstance(p, Linear) for p in step.instruction.params):
                 from ...errors import SimulatorError
 
-                raise SimulatorError(f"Expectation: {step.instruction.gate.name} on {len(step.qubits)} qubits has no "
-                                     f"derivative here (at most 4 qubits)")
+                raise SimulatorError(
+                    f"Expectation: {step.instruction.gate.name} on {len(step.qubits)} qubits has no "
+                    f"derivative here (at most 4 qubits)"
+                )
             adjoint = wide_kraus(step, self.named).conj().transpose(0, 2, 1)
             self.cotangents[k] = self.program.conjugate(adjoint, step.qubits, cotangent).arranged(before.where)
 

@@ -21,9 +21,16 @@ _D = np.zeros((5, 5))
 _D[1, 2], _D[2, 1], _D[3, 4], _D[4, 3] = -0.5, 0.5, -1.0, 1.0
 
 
-def second(engine: Any, values: np.ndarray, d_values: np.ndarray, start: np.ndarray, d_start: np.ndarray, changes: Any,
-           weights: np.ndarray,
-           wanted: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def second(
+    engine: Any,
+    values: np.ndarray,
+    d_values: np.ndarray,
+    start: np.ndarray,
+    d_start: np.ndarray,
+    changes: Any,
+    weights: np.ndarray,
+    wanted: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Along tangents of values, initial state and coefficients: tangents of E (m,), and of the gradients of S = weights
     @ E.
 
@@ -36,8 +43,9 @@ def second(engine: Any, values: np.ndarray, d_values: np.ndarray, start: np.ndar
     tape = []
     for step in steps:
         tape.append((r, d_r))
-        r, d_r = step.forward(step.m, r), step.forward(step.m, d_r) + (
-            step.forward(step.d_m, r) if step.angle is not None else 0.0
+        r, d_r = (
+            step.forward(step.m, r),
+            step.forward(step.m, d_r) + (step.forward(step.d_m, r) if step.angle is not None else 0.0),
         )
     where = PauliVector(np.zeros(4**n), list(range(n)))
     found = [where.indices(h) for h in engine.hamiltonians]
@@ -53,8 +61,9 @@ def second(engine: Any, values: np.ndarray, d_values: np.ndarray, start: np.ndar
     g = np.zeros(len(values))
     for step, (r, d_r) in zip(reversed(steps), reversed(tape), strict=True):
         if step.angle is not None:
-            slope = d_l @ step.forward(step.slope,
-                                       r) + l @ (step.forward(step.slope, d_r) + step.forward(step.d_slope, r))
+            slope = d_l @ step.forward(step.slope, r) + l @ (
+                step.forward(step.slope, d_r) + step.forward(step.d_slope, r)
+            )
             for name, c in step.angle.terms:
                 g[names.index(name)] += c * slope
             d_l = step.backward(step.m, d_l) + step.backward(step.d_m, l)
@@ -75,11 +84,15 @@ class _Step:
     def __init__(self, element: Any, n: int, named: dict[str, float], d_named: dict[str, float]):
         if isinstance(element, Wide) or element.source is not None:
             what = element.instruction.gate.name if isinstance(element, Wide) else element.source.gate.name
-            raise SimulatorError(f"Expectation: second derivatives through noise are of gates made of factors on at "
-                                 f"most 4 qubits, got {what} on {len(element.qubits)}")
-        self.n, self.qubits, self.angle = n, element.qubits, element.angle if isinstance(
-            element.angle, Linear
-        ) else None
+            raise SimulatorError(
+                f"Expectation: second derivatives through noise are of gates made of factors on at "
+                f"most 4 qubits, got {what} on {len(element.qubits)}"
+            )
+        self.n, self.qubits, self.angle = (
+            n,
+            element.qubits,
+            element.angle if isinstance(element.angle, Linear) else None,
+        )
         if self.angle is None:
             self.m = element.table[0]
             return

@@ -34,8 +34,9 @@ class AdjointMethod:
     without further sweeps.
     """
 
-    def __init__(self, program: Program, observables: list[Observable], single: bool = False,
-                 block: Block | None = None):
+    def __init__(
+        self, program: Program, observables: list[Observable], single: bool = False, block: Block | None = None
+    ):
         self.program, self.single = program, single
         self._arguments = (program, observables, single, block)
         together, starts = join(observables)
@@ -45,16 +46,29 @@ class AdjointMethod:
         # what the addresses point to must live as long as they do
         self._kept = (packed.words, packed.numbers, self._wanted, together, starts)
         fixed = np.zeros(1, kernels.CALL_CONTEXT)
-        arrays = {"words": packed.words, "numbers": packed.numbers, "wanted": self._wanted, "rows": together.rows,
-                  "row_starts": starts, "masks": together.masks, "weights": together.weights, "tables": together.tables}
+        arrays = {
+            "words": packed.words,
+            "numbers": packed.numbers,
+            "wanted": self._wanted,
+            "rows": together.rows,
+            "row_starts": starts,
+            "masks": together.masks,
+            "weights": together.weights,
+            "tables": together.tables,
+        }
         for name, array in arrays.items():
             fixed[name] = array.ctypes.data
         chunks = {"forward": chunk, "tiles": kernels.apply_tiles, "examples": kernels.example}
         for name, function in chunks.items():
             fixed[name] = self._address(function)
         self.size, self.num_values = len(observables), len(program.parameters) + len(program.data)
-        numbers = {"words_length": len(packed.words), "numbers_length": len(packed.numbers), "observables": self.size,
-                   "num_values": self.num_values, "count": 1 << program.num_qubits}
+        numbers = {
+            "words_length": len(packed.words),
+            "numbers_length": len(packed.numbers),
+            "observables": self.size,
+            "num_values": self.num_values,
+            "count": 1 << program.num_qubits,
+        }
         for name, number in numbers.items():
             fixed[name] = number
         self._fixed, self._unwinds = fixed, False
@@ -80,8 +94,9 @@ class AdjointMethod:
         self._evaluate(values, _NOTHING, initial, out, gradients, _NO_STATE)
         return out, gradients
 
-    def pull(self, values: np.ndarray, ct: np.ndarray,
-             initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pull(
+        self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray = _NO_STATE
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(B, m) values, and of the sum with weights (B, m): (B, V) gradients, and (B, N) for the initial states if
         they are given.
         """
@@ -94,8 +109,9 @@ class AdjointMethod:
     def _evaluate(self, values, ct, initial, out, gradients, states):
         if self.program.num_qubits > _SMALL:
             vectors = 2 + gradients.shape[1] if gradients.size else 1
-            check_memory("Expectation", self.program.num_qubits,
-                         vectors * (8 if self.single else 16) << self.program.num_qubits)
+            check_memory(
+                "Expectation", self.program.num_qubits, vectors * (8 if self.single else 16) << self.program.num_qubits
+            )
         if gradients.size and not self._unwinds:  # values alone do not need this large kernel
             self._fixed["backward"], self._unwinds = self._address(unwind_chunk), True
         if not self.program.functions:
@@ -109,9 +125,16 @@ class AdjointMethod:
         for k in range(len(values)):
             one = slice(k, k + 1)
             self.program.fill_functions(matrices, values[k])
-            kernels.evaluate(fixed, values[one], ct[one], initial[one] if len(initial) > 1 else initial, out[one],
-                             gradients[one], states[one],
-                             cotangents if gradients.size else _NOTHING)
+            kernels.evaluate(
+                fixed,
+                values[one],
+                ct[one],
+                initial[one] if len(initial) > 1 else initial,
+                out[one],
+                gradients[one],
+                states[one],
+                cotangents if gradients.size else _NOTHING,
+            )
             for i in range(cotangents.shape[1]):
                 pull_functions(self.program, values[k], cotangents[0, i], gradients[k, i])
 

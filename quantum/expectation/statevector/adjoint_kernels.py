@@ -89,8 +89,9 @@ def apply_tiles(like, chunk):
                 out = simd.address(lam, at)
             else:
                 out = simd.address(lam, i * stride + at)
-            partial[i * tiles + tile] = apply_tile(tile * size, size, rows, starts[i], starts[i + 1], masks, weights,
-                                                   tables, psi, out)
+            partial[i * tiles + tile] = apply_tile(
+                tile * size, size, rows, starts[i], starts[i + 1], masks, weights, tables, psi, out
+            )
             if gradient and weighted:
                 scale = simd.splat_line(like, ct[i])
                 to = simd.address(lam, at)
@@ -166,18 +167,30 @@ def example(like, k):
                 for b in range(0, length, w):
                     simd.store_line(here, b, simd.load_line(psi, b))
             each = count // sweeps
-            backward(words, coefficients, here, simd.address(lam, i * length), each, length, wanted, context.backward,
-                     context.initial == 0, g[i : i + each])
-        table = words[9 + angles + terms : 9 + angles + terms + recipes
-                      * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
+            backward(
+                words,
+                coefficients,
+                here,
+                simd.address(lam, i * length),
+                each,
+                length,
+                wanted,
+                context.backward,
+                context.initial == 0,
+                g[i : i + each],
+            )
+        table = words[9 + angles + terms : 9 + angles + terms + recipes * RECIPE_COLUMNS].reshape(
+            (recipes, RECIPE_COLUMNS)
+        )
         gradients = carray(simd.pointer_to(context.out_gradients + 8 * k * count * size, np.float64), (count, size))
         for i in range(count):
             g_angles = np.zeros(angles)
             pull_recipes(table, coefficients, g[i], g_angles)
             for j in range(size):
                 gradients[i, j] = 0.0
-            pull_angles(words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles,
-                        gradients[i])
+            pull_angles(
+                words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles, gradients[i]
+            )
         if context.out_coefficients != 0:  # what recipes made was used up
             out = simd.pointer_to(context.out_coefficients + 8 * k * g.size, np.float64)
             for i in range(count):

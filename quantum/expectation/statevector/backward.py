@@ -22,8 +22,12 @@ _CHUNKS = 16  # of a pass: fixed, so that sums do not depend on threads
 
 @template
 def backward(
-    words, coefficients,  # those of an `engine.Packed`; (C,) float64, those of the program, filled
-    psi, lam, count, stride,  # aligned pointers to the final state and to lambdas, which are `stride` numbers apart
+    words,
+    coefficients,  # those of an `engine.Packed`; (C,) float64, those of the program, filled
+    psi,
+    lam,
+    count,
+    stride,  # aligned pointers to the final state and to lambdas, which are `stride` numbers apart
     wanted,  # (K,) uint8, mask of the ops whose moments are needed
     chunk,  # address of the chunk function of `backward_passes`
     from_zero,  # True if psi came from |0...0>; then lambda is not undone where psi vanishes

@@ -73,8 +73,9 @@ class StatevectorEngine(Engine):
         return self._terms(psi, psi)
 
     def _terms(self, bra, ket):
-        return [term_values(h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64), bra,
-                            ket) for h in self.hamiltonians]
+        return [
+            term_values(h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64), bra, ket) for h in self.hamiltonians
+        ]
 
     def second(self, values, d_values, start, d_start, changes, weights):
         if self._sweeps is None:
@@ -83,10 +84,14 @@ class StatevectorEngine(Engine):
         observables = self._compiled(self.hamiltonians, np.float64) if self._single else self._observables
         first, d_first = (start[0], d_start[0]) if start.size else (None, np.zeros(sweeps.size, complex))
         d_observables = None if changes is None else self._compiled(changes, np.float64)
-        slopes, g, d_lam, psi, d_psi = sweeps.second(values, first, d_values, d_first, observables, d_observables,
-                                                     weights)
-        terms = [np.zeros(0)] if changes is None else [2 * w * t for w,
-                                                       t in zip(weights, self._terms(psi, d_psi), strict=True)]
+        slopes, g, d_lam, psi, d_psi = sweeps.second(
+            values, first, d_values, d_first, observables, d_observables, weights
+        )
+        terms = (
+            [np.zeros(0)]
+            if changes is None
+            else [2 * w * t for w, t in zip(weights, self._terms(psi, d_psi), strict=True)]
+        )
         return slopes, g, np.concatenate(terms), 2 * d_lam.conj() if start.size else np.zeros(0, complex)
 
     def hessian(self, values, start):

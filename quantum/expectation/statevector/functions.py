@@ -50,8 +50,9 @@ def push_functions(program: Any, values: np.ndarray, d_angles: np.ndarray, d_c: 
         d_c[at : at + 2 * matrix.size] = matrix.ravel().view(float)
 
 
-def pull_functions_dual(program: Any, values: np.ndarray, d_angles: np.ndarray, g: np.ndarray, d_g: np.ndarray,
-                        g_values: np.ndarray) -> None:
+def pull_functions_dual(
+    program: Any, values: np.ndarray, d_angles: np.ndarray, g: np.ndarray, d_g: np.ndarray, g_values: np.ndarray
+) -> None:
     """Add tangents of the values' cotangents that come from gates that are functions."""
     from triskele import core
 

@@ -29,11 +29,13 @@ def pull_recipes(recipes, c, g, g_angles):
         row = recipes[r]
         kind, out, source, sign = row[0], row[1], row[2], row[3]
         if kind == _PAIR_REAL:  # c[out + 4] = sign sin t/2
-            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 4] - g[out + 2]) - sign * c[out + 4]
-                                       * (g[out] + g[out + 6]))
+            g_angles[source] += 0.5 * (
+                sign * c[out] * (g[out + 4] - g[out + 2]) - sign * c[out + 4] * (g[out] + g[out + 6])
+            )
         elif kind == _PAIR_IMAGINARY:  # c[out + 3] = -sign sin t/2, and Re(-i G) = Im G
-            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 3] + g[out + 5]) + sign * c[out + 3]
-                                       * (g[out] + g[out + 6]))
+            g_angles[source] += 0.5 * (
+                sign * c[out] * (g[out + 3] + g[out + 5]) + sign * c[out + 3] * (g[out] + g[out + 6])
+            )
         elif kind == _ROTATION:
             g_angles[source] += 0.5 * sign * (imaginary(c, g, out, out) - imaginary(c, g, out + 2, out + 2))
         elif kind == _PHASE:

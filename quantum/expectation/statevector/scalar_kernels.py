@@ -146,9 +146,18 @@ def apply_observable(rows, masks, weights, tables, psi, out):
     size = min(blocks, TILE)
     total = 0.0
     for base in range(0, blocks, size):
-        total += apply_tile(base, size, simd.address(rows, 0), 0, len(rows), simd.address(masks, 0),
-                            simd.address(weights, 0),
-                            simd.address(tables, 0), simd.address(a, 0), simd.address(b, 2 * base * lanes))
+        total += apply_tile(
+            base,
+            size,
+            simd.address(rows, 0),
+            0,
+            len(rows),
+            simd.address(masks, 0),
+            simd.address(weights, 0),
+            simd.address(tables, 0),
+            simd.address(a, 0),
+            simd.address(b, 2 * base * lanes),
+        )
     for j in range(psi.size):
         at = j // lanes * 2 * lanes + j % lanes
         out[j] = b[at] + 1j * b[at + lanes]

@@ -25,8 +25,9 @@ class Sweeps:
         """Angles, and the coefficients of the ops."""
         p = self.program
         angles, out = np.empty(len(p.angle_constants)), p.coefficients.copy()
-        scalar_kernels.coefficients_of(p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants,
-                                       p.recipes, values, angles, out)
+        scalar_kernels.coefficients_of(
+            p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants, p.recipes, values, angles, out
+        )
         p.fill_functions(out, values)
         return angles, out
 
@@ -38,8 +39,16 @@ class Sweeps:
         psi[0] = 1.0
         return psi
 
-    def second(self, values: np.ndarray, initial: np.ndarray | None, d_values: np.ndarray, d_initial: np.ndarray,
-               observables: list[Observable], changes: list[Observable] | None, ct: np.ndarray) -> tuple[Any, ...]:
+    def second(
+        self,
+        values: np.ndarray,
+        initial: np.ndarray | None,
+        d_values: np.ndarray,
+        d_initial: np.ndarray,
+        observables: list[Observable],
+        changes: list[Observable] | None,
+        ct: np.ndarray,
+    ) -> tuple[Any, ...]:
         """Return derivatives along the direction of `d_values` (V,), `d_initial` (N,) and `changes`, tangents of the
         observables: the tangents of the values (m,), of the gradient of sum ct E for `values` (V,), and of U^dagger H U
         psi (N,); then the final state and its tangent (N,).

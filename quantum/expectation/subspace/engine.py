@@ -38,9 +38,11 @@ class SubspaceEngine(Engine):
         self.hamiltonians, self.size = hamiltonians, len(hamiltonians)
         parts = [compress(h, self.turns) for h in hamiltonians]
         offsets = np.cumsum([0] + [len(p.entries) for p in parts])
-        self.matrices = (np.stack([p.starts + at for p, at in zip(parts, offsets[:-1], strict=True)]),
-                         np.concatenate([p.columns for p in parts]),
-                         np.concatenate([p.entries for p in parts]))
+        self.matrices = (
+            np.stack([p.starts + at for p, at in zip(parts, offsets[:-1], strict=True)]),
+            np.concatenate([p.columns for p in parts]),
+            np.concatenate([p.entries for p in parts]),
+        )
         self._each, self._none = np.eye(self.size)[None], np.zeros((1, 0, self.size))
 
     def observing(self, hamiltonians: Sequence[PauliSum]) -> SubspaceEngine:
@@ -59,8 +61,10 @@ class SubspaceEngine(Engine):
         return energies, gradients[:, 0], np.zeros((len(values), 0), complex)
 
     def _evaluate(self, values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        energies, gradients = np.empty((len(values),
-                                        self.size)), np.empty((len(values), weights.shape[1], values.shape[1]))
+        energies, gradients = (
+            np.empty((len(values), self.size)),
+            np.empty((len(values), weights.shape[1], values.shape[1])),
+        )
         kernels.evaluate(values, *self._arguments, self.turns.start, *self.matrices, weights, energies, gradients)
         return energies, gradients
 
@@ -78,10 +82,27 @@ class SubspaceEngine(Engine):
         slopes, gradient = np.empty(self.size), np.empty(len(values))
         psi, d_psi = np.empty_like(self.turns.start), np.empty_like(self.turns.start)
         other = self if changes is None else self.observing(changes)
-        kernels.second(values, np.ascontiguousarray(d_values), *self._arguments, self.turns.start, *self.matrices,
-                       changes is not None, *other.matrices,
-                       np.ascontiguousarray(weights), slopes, gradient, psi, d_psi)
+        kernels.second(
+            values,
+            np.ascontiguousarray(d_values),
+            *self._arguments,
+            self.turns.start,
+            *self.matrices,
+            changes is not None,
+            *other.matrices,
+            np.ascontiguousarray(weights),
+            slopes,
+            gradient,
+            psi,
+            d_psi,
+        )
         psi, d_psi = self.turns.amplitudes(psi), self.turns.amplitudes(d_psi)
-        terms = [np.zeros(0)] if changes is None else [2 * w * term_values(h, self.turns.states, psi, d_psi) for h,
-                                                       w in zip(self.hamiltonians, weights, strict=True)]
+        terms = (
+            [np.zeros(0)]
+            if changes is None
+            else [
+                2 * w * term_values(h, self.turns.states, psi, d_psi)
+                for h, w in zip(self.hamiltonians, weights, strict=True)
+            ]
+        )
         return slopes, gradient, np.concatenate(terms), np.zeros(0, complex)

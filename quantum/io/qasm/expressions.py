@@ -58,15 +58,23 @@ class Rules(NamedTuple):
 
 
 RULES = {2: Rules("^", False, False), 3: Rules("**", True, True)}
-CONSTANTS = {"pi": math.pi, "π": math.pi, "tau": math.tau, "τ": math.tau, "euler": math.e, "ℇ": math.e, "true": True,
-             "false": False}
+CONSTANTS = {
+    "pi": math.pi,
+    "π": math.pi,
+    "tau": math.tau,
+    "τ": math.tau,
+    "euler": math.e,
+    "ℇ": math.e,
+    "true": True,
+    "false": False,
+}
 FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
     "sin": (1, math.sin), "cos": (1, math.cos), "tan": (1, math.tan), "exp": (1, math.exp), "ln": (1, math.log),
     "log": (1, math.log), "sqrt": (1, math.sqrt), "arcsin": (1, math.asin), "arccos": (1, math.acos),
     "arctan": (1, math.atan), "asin": (1, math.asin), "acos": (1, math.acos), "atan": (1, math.atan),
     "ceiling": (1, math.ceil), "floor": (1, math.floor), "pow": (2, math.pow), "mod": (2, math.fmod),
     "float": (1, float), "int": (1, int), "uint": (1, int), "bool": (1, bool), "angle": (1, float),
-}
+}  # fmt: skip
 _LEVELS = {"||": 0, "&&": 1, "==": 2, "!=": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack
 
@@ -171,8 +179,9 @@ def _indexed(token: Token, stream: Stream, rules: Rules, depth: int) -> Evaluate
         numbers = [None if p is None else integer(p, scope, token) for p in parts]
         if len(numbers) == 1 and numbers[0] is not None:
             return type(register)((_element(register, numbers[0], token),), True)
-        return type(register)(tuple(_element(register, k,
-                                             token) for k in inclusive(numbers, len(register.wires), token)))
+        return type(register)(
+            tuple(_element(register, k, token) for k in inclusive(numbers, len(register.wires), token))
+        )
 
     return value
 
@@ -245,8 +254,11 @@ def _call(token: Token, arguments: list[Evaluate]) -> Evaluate:
         if token.text in ("float", "angle") and isinstance(values[0], Linear):
             return values[0]
         if not all(isinstance(v, (int, float)) for v in values):
-            fail(f"{token.text} of an input parameter or a bit: only linear expressions of input parameters can be "
-                 f"angles", token)
+            fail(
+                f"{token.text} of an input parameter or a bit: only linear expressions of input parameters can be "
+                f"angles",
+                token,
+            )
         return _checked(function, token, *values)
 
     return value
@@ -292,9 +304,19 @@ def _divide_whole(a: Any, b: Any) -> Any:
 
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "%": lambda a, b: a % b,
-    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "/": _divide, "^": _power_of, "**": _power_of,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "%": lambda a, b: a % b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "/": _divide,
+    "^": _power_of,
+    "**": _power_of,
 }
 
 
@@ -308,9 +330,13 @@ def _binary(operator: Token, rules: Rules) -> Callable[[Any, Any], Any]:
         if isinstance(a, (Bits, Test)) or isinstance(b, (Bits, Test)):
             return _compare(operator, a, b)
         if isinstance(a, Linear) or isinstance(b, Linear):
-            linear = symbol in "+-" or symbol == "*" and not (
-                isinstance(a, Linear) and isinstance(b, Linear)
-            ) or symbol == "/" and not isinstance(b, Linear)
+            linear = (
+                symbol in "+-"
+                or symbol == "*"
+                and not (isinstance(a, Linear) and isinstance(b, Linear))
+                or symbol == "/"
+                and not isinstance(b, Linear)
+            )
             if not linear:
                 fail(f"{symbol!r} of input parameters: only linear expressions of them can be angles", operator)
         elif not (isinstance(a, (int, float)) and isinstance(b, (int, float))):

@@ -68,8 +68,12 @@ class Stream:
                 here = Token("symbol", text[place], self._line, place - self._start + 1)
                 if text.startswith("/*", place):
                     fail("this comment is not closed", here)
-                fail("this text is not closed on its line (a quotation mark is missing)" if text[place] in "\"'"
-                     else f"unexpected character {text[place]!r}", here)
+                fail(
+                    "this text is not closed on its line (a quotation mark is missing)"
+                    if text[place] in "\"'"
+                    else f"unexpected character {text[place]!r}",
+                    here,
+                )
             if (kind := match.lastgroup or "") in ("newline", "comment"):
                 self.skip(match.end())
                 continue
@@ -125,5 +129,3 @@ class Stream:
 def describe(token: Token) -> str:
     """A token as error messages call it."""
     return "the end of the text" if token.kind == "end" else repr(token.text)
-
-

@@ -7,8 +7,18 @@ import functools
 from ...gates.base import Gate
 from ...gates.standard import resolve
 
-__all__ = ["ADDED", "BUILT_IN", "KEYWORDS", "KEYWORDS_2", "LIBRARIES", "MODIFIERS", "NOT_SUPPORTED", "TYPES",
-           "U_DEFINITION", "known"]
+__all__ = [
+    "ADDED",
+    "BUILT_IN",
+    "KEYWORDS",
+    "KEYWORDS_2",
+    "LIBRARIES",
+    "MODIFIERS",
+    "NOT_SUPPORTED",
+    "TYPES",
+    "U_DEFINITION",
+    "known",
+]
 
 _SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
 _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
@@ -21,11 +31,11 @@ NOT_SUPPORTED = {
     "duration": "timing", "stretch": "timing", "return": "subroutines", "array": "use registers", "break": "use if",
     "continue": "use if", "end": "use if", "pragma": "other programs", "complex": "use float",
     "readonly": "subroutines", "mutable": "subroutines",
-}
+}  # fmt: skip
 # of OpenQASM 3, and of version 2
 KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output",
                       "const", "let", "if", "else", "for", "in", "measure", "reset", "barrier", *TYPES,
-                      *MODIFIERS, *NOT_SUPPORTED])
+                      *MODIFIERS, *NOT_SUPPORTED])  # fmt: skip
 KEYWORDS_2 = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "if", "measure", "reset", "barrier"])
 
 # gates of the language itself, and of the files that programs include; each with our name for it

@@ -40,8 +40,11 @@ def angle(value: Any, token: Token) -> float | Linear:
 def modifier(token: Token, evaluate: Evaluate | None, scope: Scope) -> Modifier:
     """A modifier with its number."""
     value: Any = 1 if evaluate is None else evaluate(scope)
-    if not isinstance(value,
-                      (int, float)) or token.text != "pow" and (isinstance(value, bool) or not isinstance(value, int)):
+    if (
+        not isinstance(value, (int, float))
+        or token.text != "pow"
+        and (isinstance(value, bool) or not isinstance(value, int))
+    ):
         fail(f"{token.text}: a {'number' if token.text == 'pow' else 'whole number'} is needed", token)
     if token.text == "inv" and evaluate is not None:
         fail("inv takes no argument", token)

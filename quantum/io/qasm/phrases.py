@@ -70,8 +70,10 @@ class Phrases:
 
     def _physical(self, token: Token) -> Evaluate:
         if self._builder.num_qubits and not self._builder.is_physical:
-            fail(f"{token.text} is a physical qubit, and registers are declared (a program has one kind of qubits)",
-                 token)
+            fail(
+                f"{token.text} is a physical qubit, and registers are declared (a program has one kind of qubits)",
+                token,
+            )
         self._builder.is_physical = True
         number = int(token.text[1:]) if len(token.text) < 8 else 1 << 40
         if number >= self._builder.num_qubits:

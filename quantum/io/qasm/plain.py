@@ -17,8 +17,10 @@ __all__ = ["PlainGates"]
 
 _SPACE = r"[ \t\r\n]*"
 _QUBIT = rf"[A-Za-z_]\w*\[\d{{1,7}}\]{_SPACE}"
-_GATE = re.compile(rf"{_SPACE}([A-Za-z_]\w*){_SPACE}(?:\(([^();]*)\){_SPACE}|(?<=[ \t\r\n]))"
-                   rf"({_QUBIT}(?:,{_SPACE}{_QUBIT})*);")
+_GATE = re.compile(
+    rf"{_SPACE}([A-Za-z_]\w*){_SPACE}(?:\(([^();]*)\){_SPACE}|(?<=[ \t\r\n]))"
+    rf"({_QUBIT}(?:,{_SPACE}{_QUBIT})*);"
+)
 _NUMBER = re.compile(rf"{_SPACE}-?(\d+\.\d*|\.\d+|\d+)([eE][-+]?\d+)?{_SPACE}")
 _OF_PI = re.compile(r"[-+*/.\d \t\r\n]*(?:\bpi\b[-+*/.\d \t\r\n]*)*")
 
@@ -41,11 +43,22 @@ class PlainGates:
             controls, gate = known
             wires = [self._wire(text) for text in match[3].split(",")]
             angles = [] if match[2] is None else [self._angle(text) for text in match[2].split(",")]
-            if (len(wires) != controls + gate.num_qubits or len(angles) != gate.num_params or None in wires
-                    or None in angles or len(set(wires)) < len(wires)):
+            if (
+                len(wires) != controls + gate.num_qubits
+                or len(angles) != gate.num_params
+                or None in wires
+                or None in angles
+                or len(set(wires)) < len(wires)
+            ):
                 return
-            builder.instructions.append(Instruction(gate, tuple(wires[controls:]), tuple(angles),  # type: ignore
-                                                    tuple(wires[:controls])))  # type: ignore
+            builder.instructions.append(
+                Instruction(
+                    gate,
+                    tuple(wires[controls:]),
+                    tuple(angles),  # type: ignore
+                    tuple(wires[:controls]),
+                )
+            )  # type: ignore
             stream.skip(match.end())
 
     def _wire(self, text: str) -> int | None:

@@ -173,8 +173,11 @@ class _Reader(Phrases):
             return _nothing
         path = None if self._folder is None else self._folder / file
         if path is None or not path.is_file():
-            fail(f"include: file {file!r} not found (known: {', '.join(LIBRARIES)}; other files must lie next to a "
-                 f"program that is read from its path)", name)
+            fail(
+                f"include: file {file!r} not found (known: {', '.join(LIBRARIES)}; other files must lie next to a "
+                f"program that is read from its path)",
+                name,
+            )
         self._including, self._included = self._including + 1, self._included + 1
         if self._including > 20:
             fail(f"include: {file!r} includes itself", name)
@@ -201,8 +204,10 @@ class _Reader(Phrases):
                 fail(f"{name.text}: a register has at least 1 element, got {n}", place)
             self._new(name, scope)
             if kind is Qubits and builder.is_physical:
-                fail(f"{name.text!r} is a register, and physical qubits are used (a program has one kind of qubits)",
-                     name)
+                fail(
+                    f"{name.text!r} is a register, and physical qubits are used (a program has one kind of qubits)",
+                    name,
+                )
             wires = builder.declare(name, qubits=n) if kind is Qubits else builder.declare(name, clbits=n)
             scope[name.text] = kind(wires, size is None)
 
@@ -335,8 +340,7 @@ class _Reader(Phrases):
         if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
             self._definitions["u"] = known("u")  # as `to_qasm` writes it
             return _nothing
-        definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits),
-                                body)
+        definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits), body)
         self._definitions[name.text] = definition
         return _nothing
 
@@ -356,8 +360,24 @@ class _Reader(Phrases):
             depth += (token.text == "{") - (token.text == "}")
             if depth == 0:
                 return
-            if token.text in ("measure", "reset", "if", "include", "qubit", "bit", "qreg", "creg", "input", "gate",
-                              "opaque", "let") and token.kind == "name":
+            if (
+                token.text
+                in (
+                    "measure",
+                    "reset",
+                    "if",
+                    "include",
+                    "qubit",
+                    "bit",
+                    "qreg",
+                    "creg",
+                    "input",
+                    "gate",
+                    "opaque",
+                    "let",
+                )
+                and token.kind == "name"
+            ):
                 fail(f"{token.text!r} cannot be in the body of a gate", token)
             ahead += 1
 
@@ -426,8 +446,11 @@ class _Reader(Phrases):
             if not isinstance(target, Bits):
                 fail("measure: the result must be assigned to a bit or a register of bits", place)
             if len(target.wires) != len(sources.wires):
-                fail(f"measure: the numbers of bits and qubits must be equal, got {len(target.wires)} and "
-                     f"{len(sources.wires)}", place)
+                fail(
+                    f"measure: the numbers of bits and qubits must be equal, got {len(target.wires)} and "
+                    f"{len(sources.wires)}",
+                    place,
+                )
             for q, c in zip(sources.wires, target.wires, strict=True):
                 builder.measure(q, c, operand[0])
 

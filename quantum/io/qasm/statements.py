@@ -57,8 +57,10 @@ def with_phase(name: str, ours: str, phase: Callable[..., Any]) -> Definition:
 
     def body(builder: CircuitBuilder, scope: Scope) -> None:
         values = tuple(scope[a] if type(scope[a]) is Linear else float(scope[a]) for a in angles)
-        builder.instructions += [Instruction(find("global_phase"), (), (phase(*values),)),
-                                 Instruction(gate, scope["q"].wires, values)]
+        builder.instructions += [
+            Instruction(find("global_phase"), (), (phase(*values),)),
+            Instruction(gate, scope["q"].wires, values),
+        ]
 
     return Definition(name, angles, ("q",), body)
 
@@ -66,7 +68,8 @@ def with_phase(name: str, ours: str, phase: Callable[..., Any]) -> Definition:
 # Of OpenQASM 3, whose U has the phase exp(i theta/2), and whose u2 and u3 are those of OpenQASM 2: it matters where
 # they have controls.
 PHASED = {
-    "U": with_phase("U", "u", lambda t, f, l: 0.5 * t), "u2": with_phase("u2", "u2", lambda f, l: -0.5 * (f + l)),
+    "U": with_phase("U", "u", lambda t, f, l: 0.5 * t),
+    "u2": with_phase("u2", "u2", lambda f, l: -0.5 * (f + l)),
     "u3": with_phase("u3", "u", lambda t, f, l: -0.5 * (f + l)),
 }
 
@@ -133,15 +136,19 @@ class CircuitBuilder:
             return None
         for branch in self._branches:
             if branch.changed:
-                fail(f"the if around it depends on a bit that was measured again in line {branch.changed.line} (move "
-                     f"this after the if)", token)
+                fail(
+                    f"the if around it depends on a bit that was measured again in line {branch.changed.line} (move "
+                    f"this after the if)",
+                    token,
+                )
         bits = {b: v for branch in self._branches for b, v in branch.bits.items()}
         return Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values())))
 
     def _add(self, instruction: Instruction, token: Token) -> None:
         self.step(token)
-        self.instructions.append(instruction._replace(condition=self._condition(token)) if self._branches
-                                 else instruction)
+        self.instructions.append(
+            instruction._replace(condition=self._condition(token)) if self._branches else instruction
+        )
 
     # -- instructions -------------------------------------------------------------------------------------------------
 
@@ -162,15 +169,22 @@ class CircuitBuilder:
         distinct(qubits, token)
         self.instructions.append(Instruction(BARRIER, tuple(qubits)))
 
-    def gate(self, what: Definition | tuple[int, Gate] | None, modifiers: Sequence[Modifier], params: Sequence[Any],
-             qubits: Sequence[int], token: Token) -> None:
+    def gate(
+        self,
+        what: Definition | tuple[int, Gate] | None,
+        modifiers: Sequence[Modifier],
+        params: Sequence[Any],
+        qubits: Sequence[int],
+        token: Token,
+    ) -> None:
         """A gate on qubits, controls of modifiers first."""
         distinct(qubits, token)
         for instruction in self._expand(what, modifiers, params, tuple(qubits), token):
             self._add(instruction, token)
 
-    def _expand(self, what: Any, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: tuple[int, ...],
-                token: Token) -> list[Instruction]:
+    def _expand(
+        self, what: Any, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: tuple[int, ...], token: Token
+    ) -> list[Instruction]:
         if modifiers:
             return self._modified(what, modifiers, params, qubits, token)
         if isinstance(what, Definition):
@@ -179,26 +193,35 @@ class CircuitBuilder:
             return [] if _count(params, 1, qubits, 1, token) else []
         controls, gate = what
         _count(params, gate.num_params, qubits, gate.num_qubits + controls, token)
-        return [Instruction(gate, qubits[controls:], tuple(p if type(p) is Linear else float(p) for p in params),
-                            qubits[:controls])]
+        return [
+            Instruction(
+                gate, qubits[controls:], tuple(p if type(p) is Linear else float(p) for p in params), qubits[:controls]
+            )
+        ]
 
-    def _defined(self, what: Definition, params: Sequence[Any], qubits: tuple[int, ...],
-                 token: Token) -> list[Instruction]:
+    def _defined(
+        self, what: Definition, params: Sequence[Any], qubits: tuple[int, ...], token: Token
+    ) -> list[Instruction]:
         if what.body is None:
             fail(f"{what.name!r} is opaque: its definition is not known", token)
         _count(params, len(what.params), qubits, len(what.qubits), token)
         if self.depth >= _NESTED:
             fail(f"{what.name!r}: definitions must not be nested more than {_NESTED} deep", token)
-        inner = CircuitBuilder(self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1,
-                               _steps=self._steps)
+        inner = CircuitBuilder(
+            self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1, _steps=self._steps
+        )
         inner.step(token)
-        what.body(inner, dict(zip(what.params, params, strict=True))
-                  | {name: Qubits((q,), True) for name, q in zip(what.qubits, qubits, strict=True)})
+        what.body(
+            inner,
+            dict(zip(what.params, params, strict=True))
+            | {name: Qubits((q,), True) for name, q in zip(what.qubits, qubits, strict=True)},
+        )
         self._steps = inner._steps
         return inner.instructions
 
-    def _modified(self, what: Any, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: tuple[int, ...],
-                  token: Token) -> list[Instruction]:
+    def _modified(
+        self, what: Any, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: tuple[int, ...], token: Token
+    ) -> list[Instruction]:
         modifier, inner = modifiers[0], modifiers[1:]
         if modifier.kind in ("ctrl", "negctrl"):
             n = modifier.value
@@ -206,8 +229,9 @@ class CircuitBuilder:
                 fail(f"{modifier.kind} needs from 1 to {len(qubits)} qubits, got {n}", modifier.token)
             controls = qubits[:n]
             flips = [Instruction(find("x"), (c,)) for c in controls] if modifier.kind == "negctrl" else []
-            return flips + [_controlled(i, controls)
-                            for i in self._expand(what, inner, params, qubits[n:], token)] + flips
+            return (
+                flips + [_controlled(i, controls) for i in self._expand(what, inner, params, qubits[n:], token)] + flips
+            )
         body = self._expand(what, inner, params, qubits, token)
         try:
             if modifier.kind == "inv":

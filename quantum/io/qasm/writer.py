@@ -81,8 +81,10 @@ class _Writer:
         self._known = _names("qelib1.inc" if version == 2 else "stdgates.inc")
         self._bits = _registers(circuit) if version == 2 else [range(circuit.num_clbits)] if circuit.num_clbits else []
         self._inputs = _identifiers(circuit.names)
-        self._qubits, self._clbits = (next(name for name in (letter + "_" * k for k in itertools.count())
-                                           if name not in self._inputs.values()) for letter in "qc")
+        self._qubits, self._clbits = (
+            next(name for name in (letter + "_" * k for k in itertools.count()) if name not in self._inputs.values())
+            for letter in "qc"
+        )
         self._defines_u = False
 
     def lines(self) -> Iterator[str]:
@@ -93,8 +95,9 @@ class _Writer:
             yield from (f"creg {self._register(k)}[{len(bits)}];" for k, bits in enumerate(self._bits))
         else:
             yield from ("OPENQASM 3.0;", 'include "stdgates.inc";')
-            yield from (f"input float {name};" + ("" if name == was else f"  // {was}") for was,
-                        name in self._inputs.items())
+            yield from (
+                f"input float {name};" + ("" if name == was else f"  // {was}") for was, name in self._inputs.items()
+            )
             yield from ([f"qubit[{n}] {self._qubits};"] if n else [])
             yield from (f"bit[{len(bits)}] {self._register(k)};" for k, bits in enumerate(self._bits))
         body = list(self._body(n))
@@ -134,8 +137,11 @@ class _Writer:
 
     def _operation(self, i: Instruction) -> str:
         if i.gate is BARRIER:
-            return "barrier " + (self._qubits if len(i.qubits) == self._circuit.num_qubits
-                                 else self._wires(i.qubits)) + ";"
+            return (
+                "barrier "
+                + (self._qubits if len(i.qubits) == self._circuit.num_qubits else self._wires(i.qubits))
+                + ";"
+            )
         what = f"reset {self._wires(i.qubits)};"
         if i.gate is MEASURE:
             bit, qubit = self._bit(i.clbits[0]), self._wires(i.qubits)
@@ -180,8 +186,10 @@ def _registers(circuit: Circuit) -> list[range]:
     found, end = [], 0
     for bits in wanted:
         if bits != tuple(range(bits[0], bits[0] + len(bits))) or bits[0] < end:
-            raise CircuitError(f"to_qasm: OpenQASM 2 only has conditions on whole registers, got one on the bits "
-                               f"{list(bits)} (use version=3)")
+            raise CircuitError(
+                f"to_qasm: OpenQASM 2 only has conditions on whole registers, got one on the bits "
+                f"{list(bits)} (use version=3)"
+            )
         if bits[0] > end:
             found.append(range(end, bits[0]))
         end = bits[-1] + 1

@@ -31,8 +31,23 @@ from .vector_kernels import (
 
 __all__ = ["slopes", "transpose", "unwind", "unwind_chunk"]
 
-_UNWIND_CONTEXT = context_type("before", "after", "m", "blocks", "chunks", "stage", "rows", "num_rows", "ints", "both",
-                               "count", "out", "work_size", "work", "scratch")
+_UNWIND_CONTEXT = context_type(
+    "before",
+    "after",
+    "m",
+    "blocks",
+    "chunks",
+    "stage",
+    "rows",
+    "num_rows",
+    "ints",
+    "both",
+    "count",
+    "out",
+    "work_size",
+    "work",
+    "scratch",
+)
 _parallel_for = threads.for_numba()
 
 
@@ -64,8 +79,9 @@ def _moments_group(l, r, n, ints, places, count, entries, size, out):
             for run in range(runs):
                 start = _deposit(run * length, ints, places, count)
                 for j in range(start, start + length, 8):
-                    total = simd.fma(simd.load(l, j + ints[entries + i], 8), simd.load(r, j + ints[entries + k], 8),
-                                     total)
+                    total = simd.fma(
+                        simd.load(l, j + ints[entries + i], 8), simd.load(r, j + ints[entries + k], 8), total
+                    )
             out[i * size + k] += simd.sum(total)
 
 
@@ -115,8 +131,9 @@ def unwind_chunk(context, index):
                 place -= 1
                 copy = simd.address(kept, size * place)
                 if rows[row, 0] == GROUP:
-                    _moments_group(l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4],
-                                   out[rows[row, 5] :])
+                    _moments_group(
+                        l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4], out[rows[row, 5] :]
+                    )
                 else:
                     _moments_one(l, copy, size, rows[row, 1], out[rows[row, 2] :])
             apply(l, size, rows, row, row + 1, ints, transposed, scratch)
@@ -154,10 +171,12 @@ def _slope(table, at, count, angle, cotangents, place):
     half_c, half_s, c, s = 0.5 * math.cos(0.5 * angle), 0.5 * math.sin(0.5 * angle), math.cos(angle), math.sin(angle)
     total = 0.0
     for i in range(count):
-        total += cotangents[place
-                            + i] * (half_c * table[at + 2 * count + i] - half_s * table[at + count + i] + c
-                                    * table[at + 4 * count + i]
-                                          - s * table[at + 3 * count + i])
+        total += cotangents[place + i] * (
+            half_c * table[at + 2 * count + i]
+            - half_s * table[at + count + i]
+            + c * table[at + 4 * count + i]
+            - s * table[at + 3 * count + i]
+        )
     return total
 
 

@@ -141,8 +141,10 @@ class _Emitter:
         for k, (table, angle) in enumerate(zip(item.tables, item.angles, strict=True)):
             self.fill(k > 0, table, angle, place, 16)
         self.segment.coefficients += 16
-        unital = all(not t[:, 0, 1:].any() and not t[:, 1:, 0].any() and t[0, 0, 0] == 1 and not t[1:, 0, 0].any()
-                     for t in item.tables)
+        unital = all(
+            not t[:, 0, 1:].any() and not t[:, 1:, 0].any() and t[0, 0, 0] == 1 and not t[1:, 0, 0].any()
+            for t in item.tables
+        )
         varying = 16 * any(a is not None for a in item.angles)
         self.row(UNITAL if unital else ONE, 2 * self.place[self.where[item.qubits[0]]], place, varying=varying)
 

@@ -60,8 +60,16 @@ class VectorResult(DensityMatrixResult):
         return PauliVector(self._vector.r, [self._vector.where[q] for q in chosen]).matrix()
 
 
-def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> VectorResult | CountsResult:
+def simulate(
+    circuit: Circuit,
+    theta: Any = None,
+    data: Any = None,
+    *,
+    dtype: Any = np.complex128,
+    initial: Any = None,
+    shots: int | None = None,
+    seed: int | None = None,
+) -> VectorResult | CountsResult:
     """Simulate with the arguments of `quantum.run`; `initial` may be a density matrix too, and numbers are always of
     double precision.
 
@@ -145,8 +153,9 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
     return PauliVector.of(state, m)
 
 
-def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray,
-              initial: Any) -> dict[int, PauliVector]:
+def _branches(
+    body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray, initial: Any
+) -> dict[int, PauliVector]:
     """Unnormalized state for each value that the classical bits can have."""
     found = [e for i in body if not isinstance(i.gate, ReadoutError) for e in elements(i)]
     m = check_size(positions(found, n))
@@ -176,18 +185,23 @@ def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta
 
 
 def _step(i: Instruction, bits: int, state: PauliVector, advance: Any) -> list[tuple[int, PauliVector]]:
-    if i.condition is not None and sum((bits >> c & 1) << k for k,
-                                       c in enumerate(i.condition.clbits)) != i.condition.value:
+    if (
+        i.condition is not None
+        and sum((bits >> c & 1) << k for k, c in enumerate(i.condition.clbits)) != i.condition.value
+    ):
         return [(bits, state)]
     if i.gate is MEASURE:
         c = i.clbits[0]
-        return [(bits & ~(1 << c) | outcome << c,
-                 advance(state.copy(), [Element(i.qubits, project(outcome))])) for outcome in (0, 1)]
+        return [
+            (bits & ~(1 << c) | outcome << c, advance(state.copy(), [Element(i.qubits, project(outcome))]))
+            for outcome in (0, 1)
+        ]
     if isinstance(i.gate, ReadoutError):
         c = i.clbits[0]
         column = i.gate.matrix[:, bits >> c & 1]
-        return [(bits & ~(1 << c) | outcome << c,
-                 PauliVector(column[outcome] * state.r, state.where)) for outcome in (0, 1)]
+        return [
+            (bits & ~(1 << c) | outcome << c, PauliVector(column[outcome] * state.r, state.where)) for outcome in (0, 1)
+        ]
     return [(bits, advance(state.copy(), elements(i)))]
 
 
@@ -199,8 +213,11 @@ def _distribution(branches: dict[int, PauliVector], readings: list[Reading]) -> 
     for r in readings:
         spread = np.concatenate([spread, spread | 1 << r.clbit])
     for bits, state in branches.items():
-        p = read(marginal(np.maximum(state.diagonal(), 0.0), qubits, "density_matrix"),
-                 readings) if readings else state.r[:1]
+        p = (
+            read(marginal(np.maximum(state.diagonal(), 0.0), qubits, "density_matrix"), readings)
+            if readings
+            else state.r[:1]
+        )
         cleared = bits & ~sum(1 << r.clbit for r in readings)
         kept = np.flatnonzero(p > 0)
         outcomes += [cleared | int(s) for s in spread[kept]]

@@ -79,8 +79,10 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
         if len(qubits) > WIDEST:
             return [Wide(qubits, instruction)]
         if gate.function is None:
-            table = gate.kept(("transfer", len(controls)),
-                              lambda: _clean(_unitary_map(_controlled(gate.matrix(), len(controls)))[None]))
+            table = gate.kept(
+                ("transfer", len(controls)),
+                lambda: _clean(_unitary_map(_controlled(gate.matrix(), len(controls)))[None]),
+            )
             return [Element(qubits, table)] if qubits else []
         return [Element(qubits, np.ones((1, 4 ** len(qubits), 4 ** len(qubits))), None, instruction)]
     found: list[Element | Wide] = []
@@ -109,8 +111,12 @@ def factor_table(primitive: Any, controls: int) -> np.ndarray:
     """(5, 4**k, 4**k): the transfer matrix of a primitive with controls after its qubits, as a trigonometric
     polynomial.
     """
-    samples = np.array([_unitary_map(_controlled(exponential(primitive, 4 * math.pi * j / FUNCTIONS),
-                                                 controls)) for j in range(FUNCTIONS)])
+    samples = np.array(
+        [
+            _unitary_map(_controlled(exponential(primitive, 4 * math.pi * j / FUNCTIONS), controls))
+            for j in range(FUNCTIONS)
+        ]
+    )
     # half the angles of the samples: frequencies are 0, 1 and 2
     angles = 2 * math.pi * np.arange(FUNCTIONS) / FUNCTIONS
     weights = np.array([np.ones(FUNCTIONS), *(2 * f(k * angles) for k in (1, 2) for f in (np.cos, np.sin))]) / FUNCTIONS
@@ -162,5 +168,3 @@ def wide_kraus(wide: Wide, values: dict[str, float]) -> np.ndarray:
         return gate.kraus if isinstance(gate, Channel) else wide.instruction.matrix(values)[None]
     t = wide.angle(values) if isinstance(wide.angle, Linear) else wide.angle
     return _controlled(exponential(wide.factor.primitive, t), len(wide.qubits) - len(wide.factor.qubits))[None]
-
-

@@ -31,8 +31,9 @@ class TransferProgram:
     returns for the maps; blocks of `block` positions are worked on at a time.
     """
 
-    def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int,
-                 block: int = BLOCK):
+    def __init__(
+        self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int, block: int = BLOCK
+    ):
         self.num_qubits, self.names, self.positions = num_qubits, tuple(names), m
         merged = merge(maps)
         self.widest = widest = _widest(merged)
@@ -67,8 +68,17 @@ class TransferProgram:
         for step in self.steps:
             if isinstance(step, Segment):
                 coefficients = self.fill(step, angles, values)
-                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients,
-                            threads.body(kernels.run_chunk), CHUNKS, self.work_size)
+                kernels.run(
+                    state.r,
+                    self.positions,
+                    step.stages,
+                    step.rows,
+                    step.ints,
+                    coefficients,
+                    threads.body(kernels.run_chunk),
+                    CHUNKS,
+                    self.work_size,
+                )
                 state.where = step.after
             else:
                 state = self.wide(step, values, state)

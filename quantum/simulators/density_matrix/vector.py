@@ -115,5 +115,6 @@ def _from_matrix(rho, spread_x, spread_z, r):
         walsh(im)
         for z in range(size):
             quarter = simd.popcount(x & z) & 3
-            r[spread_x[x]
-              + spread_z[z]] = re[z] if quarter == 0 else -im[z] if quarter == 1 else -re[z] if quarter == 2 else im[z]
+            r[spread_x[x] + spread_z[z]] = (
+                re[z] if quarter == 0 else -im[z] if quarter == 1 else -re[z] if quarter == 2 else im[z]
+            )

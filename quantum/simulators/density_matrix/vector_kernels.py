@@ -30,8 +30,9 @@ ROW = 7  # integers in the row of an operation
 # in the row of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of the
 # other positions, positions in a run, first operation, last + 1
 STAGE = 7
-RUN_CONTEXT = context_type("vector", "m", "blocks", "chunks", "stage", "rows", "num_rows", "ints", "coefficients",
-                           "work_size", "work")
+RUN_CONTEXT = context_type(
+    "vector", "m", "blocks", "chunks", "stage", "rows", "num_rows", "ints", "coefficients", "work_size", "work"
+)
 PARALLEL_WORK = 1 << 17  # a stage of fewer numbers times operations is not worth waking a thread for
 
 _parallel_for = threads.for_numba()
@@ -40,8 +41,12 @@ _parallel_for = threads.for_numba()
 @template
 def _splats(c, at):
     """Vectors full of c[at], c[at + 1], c[at + 2] and c[at + 3]."""
-    return (simd.load_splat(c, at, 8), simd.load_splat(c, at + 1, 8), simd.load_splat(c, at + 2, 8),
-            simd.load_splat(c, at + 3, 8))
+    return (
+        simd.load_splat(c, at, 8),
+        simd.load_splat(c, at + 1, 8),
+        simd.load_splat(c, at + 2, 8),
+        simd.load_splat(c, at + 3, 8),
+    )
 
 
 @template
@@ -170,8 +175,17 @@ def apply(p, n, rows, first, last, ints, coefficients, work):
         elif kind == EXCHANGE_1:
             _exchange_1(p, n, shift)
         else:
-            _group(p, n, ints, shift, rows[row, 2], rows[row, 3], rows[row, 4],
-                   simd.address(coefficients, rows[row, 5]), work)
+            _group(
+                p,
+                n,
+                ints,
+                shift,
+                rows[row, 2],
+                rows[row, 3],
+                rows[row, 4],
+                simd.address(coefficients, rows[row, 5]),
+                work,
+            )
 
 
 @device
@@ -179,8 +193,13 @@ def _evaluate(out, table, at, count, angle):
     """out[i] = sum over the five functions f of f(angle) table[f, i]."""
     half_c, half_s, c, s = math.cos(0.5 * angle), math.sin(0.5 * angle), math.cos(angle), math.sin(angle)
     for i in range(count):
-        out[i] = (table[at + i] + half_c * table[at + count + i] + half_s * table[at + 2 * count + i]
-                  + c * table[at + 3 * count + i] + s * table[at + 4 * count + i])
+        out[i] = (
+            table[at + i]
+            + half_c * table[at + count + i]
+            + half_s * table[at + 2 * count + i]
+            + c * table[at + 3 * count + i]
+            + s * table[at + 4 * count + i]
+        )
 
 
 @kernel(nogil=True)

@@ -36,8 +36,9 @@ class StabilizerResult(Result):
     `shots` and `seed` are defaults of `sample`.
     """
 
-    def __init__(self, x: np.ndarray, z: np.ndarray, signs: np.ndarray, shots: int | None = None,
-                 seed: int | None = None):
+    def __init__(
+        self, x: np.ndarray, z: np.ndarray, signs: np.ndarray, shots: int | None = None, seed: int | None = None
+    ):
         self._x, self._z, self._signs, self.num_qubits = x, z, signs, len(x)
         self.shots, self.seed = shots, seed
 
@@ -91,8 +92,9 @@ class StabilizerResult(Result):
         origin, directions = self._support
         k = key(check_seed(seed, "sample"))
         packed = np.empty((shots, -(-len(chosen) // 64)), np.uint64)
-        kernels.draw_affine(_packed(origin[None, chosen])[0], _tables(_packed(directions[:, chosen])), k[0], k[1],
-                            packed)
+        kernels.draw_affine(
+            _packed(origin[None, chosen])[0], _tables(_packed(directions[:, chosen])), k[0], k[1], packed
+        )
         if len(chosen) <= 63:
             return Samples(packed[:, 0].view(np.int64) if len(chosen) else np.zeros(shots, np.int64), len(chosen))
         return Samples(_unpacked(packed, len(chosen)))
@@ -125,8 +127,9 @@ class StabilizerResult(Result):
 
     def _exact(self, h: Any) -> float:
         total = 0.0
-        for x, z, c in zip(_unpacked(h.x, self.num_qubits), _unpacked(h.z, self.num_qubits), h.coefficients.real,
-                           strict=True):
+        for x, z, c in zip(
+            _unpacked(h.x, self.num_qubits), _unpacked(h.z, self.num_qubits), h.coefficients.real, strict=True
+        ):
             total += c * kernels.value(self._x, self._z, self._signs, x, z)
         return float(total)
 
@@ -147,8 +150,9 @@ class StabilizerResult(Result):
         # project on each
         for flip, mask, sign in zip(x[:rank] @ weights, z[:rank] @ weights, signs[:rank], strict=True):
             phase = 1j ** int(flip & mask).bit_count() * (1 - 2 * int(sign))
-            psi = (psi + phase * ((1 - 2 * (np.bitwise_count(j & mask) & 1).astype(np.int8))
-                                  * psi)[j ^ flip]) * np.sqrt(0.5)
+            psi = (
+                psi + phase * ((1 - 2 * (np.bitwise_count(j & mask) & 1).astype(np.int8)) * psi)[j ^ flip]
+            ) * np.sqrt(0.5)
         return psi
 
     def partial_trace(self, keep: int | Sequence[int]) -> np.ndarray:
@@ -199,8 +203,10 @@ class StabilizerResult(Result):
 
     def _few(self, n: int, where: str, most: int = _MOST_QUBITS) -> None:
         if n > most:
-            raise SimulatorError(f"{where}: at most {most} qubits can be written out, got {n} (sample, expectation, "
-                                 f"stabilizers and entropy have no limit)")
+            raise SimulatorError(
+                f"{where}: at most {most} qubits can be written out, got {n} (sample, expectation, "
+                f"stabilizers and entropy have no limit)"
+            )
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:

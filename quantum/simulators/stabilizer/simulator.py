@@ -21,8 +21,16 @@ from .tableau_program import TableauProgram, lower, run
 __all__ = ["simulate"]
 
 
-def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = None, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> StabilizerResult | CountsResult:
+def simulate(
+    circuit: Circuit,
+    theta: Any = None,
+    data: Any = None,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    shots: int | None = None,
+    seed: int | None = None,
+) -> StabilizerResult | CountsResult:
     """Simulate with the arguments of `quantum.run`, without amplitudes, so that `dtype` means nothing (tableau:
     Aaronson and Gottesman, Phys. Rev. A 70 (2004) 052328; frames for many shots: Gidney, Quantum 5 (2021) 497).
 
@@ -69,8 +77,9 @@ def _start(n: int, initial: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return initial.tableau()
 
 
-def _one_by_one(program: TableauProgram, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int,
-                words: np.ndarray) -> np.ndarray:
+def _one_by_one(
+    program: TableauProgram, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int, words: np.ndarray
+) -> np.ndarray:
     """Every shot with a tableau of its own: (shots, num_clbits) uint8."""
     out = np.zeros((shots, circuit.num_clbits), np.uint8)
     for shot in range(shots):

@@ -237,8 +237,9 @@ def run_tableau(program, x, z, signs, bits, k0, k1, shot, random):
         what, kind = program.what[op], program.kind[op]
         if kind == GATE:
             _conjugate(x, z, qubits, program.linear[what], old)
-            _flip(signs, program.monomials[program.monomial_start[what] : program.monomial_start[what + 1]], old,
-                  product)
+            _flip(
+                signs, program.monomials[program.monomial_start[what] : program.monomial_start[what + 1]], old, product
+            )
         elif kind == NOISE:
             if random:
                 string = _string(program, what, _word(k0, k1, shot, op))

@@ -49,8 +49,9 @@ class _Builder:
         self.known: dict[Any, list[tuple[Action, tuple[int, ...]]]] = {}  # by gate: actions on some of its qubits
         self.framed = True  # whether frames can follow it: all conditions are on Pauli strings
 
-    def add(self, kind: int, what: int, qubits: tuple[int, ...], condition: Condition | None,
-            is_pauli: bool = False) -> None:
+    def add(
+        self, kind: int, what: int, qubits: tuple[int, ...], condition: Condition | None, is_pauli: bool = False
+    ) -> None:
         self.framed &= condition is None or is_pauli
         self.ops.append((kind, what, qubits, condition))
 
@@ -60,8 +61,13 @@ class _Builder:
         if key not in self.known:
             self.known[key] = _actions(number, i)
         for act, places in self.known[key]:
-            self.add(kernels.GATE, self.actions.setdefault(act, len(self.actions)), tuple(wires[p] for p in places),
-                     i.condition, act.is_pauli)
+            self.add(
+                kernels.GATE,
+                self.actions.setdefault(act, len(self.actions)),
+                tuple(wires[p] for p in places),
+                i.condition,
+                act.is_pauli,
+            )
 
     def channel(self, number: int, i: Instruction) -> None:
         p = getattr(i.gate, "pauli_probabilities", None)
@@ -74,8 +80,9 @@ class _Builder:
         self.add(kernels.NOISE, self.channels.setdefault(i.gate, len(self.channels)), i.qubits, i.condition)
 
     def finish(self) -> TableauProgram:
-        conditions = [[] if c is None else [(b, c.value >> k & 1) for k, b in enumerate(c.clbits)] for *_,
-                      c in self.ops]
+        conditions = [
+            [] if c is None else [(b, c.value >> k & 1) for k, b in enumerate(c.clbits)] for *_, c in self.ops
+        ]
         linear = np.zeros((len(self.actions), 8), np.int64)
         for act, k in self.actions.items():
             linear[k, : len(act.linear)] = act.linear
@@ -120,8 +127,9 @@ def lower(circuit: Circuit, values: dict[str, float]) -> tuple[TableauProgram, b
     return builder.finish(), builder.framed
 
 
-def run(program: TableauProgram, x: np.ndarray, z: np.ndarray, signs: np.ndarray,
-        bits: np.ndarray | None = None) -> np.ndarray:
+def run(
+    program: TableauProgram, x: np.ndarray, z: np.ndarray, signs: np.ndarray, bits: np.ndarray | None = None
+) -> np.ndarray:
     """Apply a program to a tableau in place, and return the log of its measurements."""
     bits = np.zeros(0, np.uint8) if bits is None else bits
     return kernels.run_tableau(program, x, z, signs, bits, np.uint32(0), np.uint32(0), 0, False)
@@ -143,15 +151,20 @@ def _actions(number: int, i: Instruction) -> list[tuple[Action, tuple[int, ...]]
     elif not i.controls and i.gate.factors and all(isinstance(f.primitive, Rotation) for f in i.gate.factors):
         quarters = [f.angle(i.params) / (math.pi / 2) for f in i.gate.factors]
         if all(abs(t - round(t)) < 1e-9 for t in quarters):
-            return [step for f, t in zip(i.gate.factors, quarters)
-                    for step in _pauli_rotation(f.primitive.paulis, f.qubits, round(t) % 4)]
+            return [
+                step
+                for f, t in zip(i.gate.factors, quarters)
+                for step in _pauli_rotation(f.primitive.paulis, f.qubits, round(t) % 4)
+            ]
     angles = f"({', '.join(f'{p:.12g}' for p in i.params)})" if i.params else ""
     what = "c" * len(i.controls) + i.gate.name + angles
     hint = "rotations by multiples of pi/2 are" if i.params else "H, S, CX and products of them are"
     hint = f"matrices of more than {MOST_QUBITS} qubits are not looked at" if k > MOST_QUBITS and not i.params else hint
-    raise SimulatorError(f"stabilizer: instruction {number}, {what} on qubits {[*i.controls, *i.qubits]}, is not a "
-                         f"Clifford gate ({hint}; "
-                         "use simulator='statevector')")
+    raise SimulatorError(
+        f"stabilizer: instruction {number}, {what} on qubits {[*i.controls, *i.qubits]}, is not a "
+        f"Clifford gate ({hint}; "
+        "use simulator='statevector')"
+    )
 
 
 def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list[tuple[Any, tuple[int, ...]]]:
@@ -160,8 +173,9 @@ def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list
         return []
 
     def step(name: str, *on: int) -> tuple[Any, tuple[int, ...]]:
-        return action(Instruction(find("x"), on[1:], controls=on[:1]).matrix() if name == "cx"
-                      else find(name).matrix()), on[::-1] if name == "cx" else on
+        return action(
+            Instruction(find("x"), on[1:], controls=on[:1]).matrix() if name == "cx" else find(name).matrix()
+        ), on[::-1] if name == "cx" else on
 
     change = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}[p]]
     back = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("h", "s"), "Z": ()}[p]]

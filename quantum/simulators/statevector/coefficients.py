@@ -101,9 +101,12 @@ def _product2(c, r):
             er, ei = c[source], c[source + 1]
         if v == m:
             hr, hi = c[source + 2 * z], c[source + 2 * z + 1]
-        c[out], c[out + 1], c[out
-                              + 2], c[out
-                                      + 3] = er * ar - ei * ai, er * ai + ei * ar, er * br - ei * bi, er * bi + ei * br
+        c[out], c[out + 1], c[out + 2], c[out + 3] = (
+            er * ar - ei * ai,
+            er * ai + ei * ar,
+            er * br - ei * bi,
+            er * bi + ei * br,
+        )
         c[out + 4], c[out + 5], c[out + 6], c[out + 7] = (
             hr * cr - hi * ci,
             hr * ci + hi * cr,
@@ -145,8 +148,10 @@ def _product(c, r):
                 for k in range(out + j * step, out + (j + 1) * step, 2):
                     ur, ui, vr, vi = c[k], c[k + 1], c[k + there], c[k + there + 1]
                     c[k], c[k + 1] = ar * ur - ai * ui + br * vr - bi * vi, ar * ui + ai * ur + br * vi + bi * vr
-                    c[k + there], c[k + there
-                                    + 1] = cr * ur - ci * ui + dr * vr - di * vi, cr * ui + ci * ur + dr * vi + di * vr
+                    c[k + there], c[k + there + 1] = (
+                        cr * ur - ci * ui + dr * vr - di * vi,
+                        cr * ui + ci * ur + dr * vi + di * vr,
+                    )
     else:
         _dense_product(c, out, source, size, x, m, v, local)
 
@@ -242,10 +247,12 @@ def expand(code, c, out):
             chosen2 = (partner & lm) == lv
             odd2 = _odd(partner, lz)
             for i in range(2):
-                simd.store_line(o, i * w, simd.select(chosen, simd.splat_line(o, c[at + i]),
-                                                      simd.splat_line(o, 1.0 - i)))
-                simd.store_line(o, (2 + i) * w,
-                                simd.select(chosen2, simd.splat_line(o, c[at + 6 + i]), simd.splat_line(o, 1.0 - i)))
+                simd.store_line(
+                    o, i * w, simd.select(chosen, simd.splat_line(o, c[at + i]), simd.splat_line(o, 1.0 - i))
+                )
+                simd.store_line(
+                    o, (2 + i) * w, simd.select(chosen2, simd.splat_line(o, c[at + 6 + i]), simd.splat_line(o, 1.0 - i))
+                )
                 b, d = simd.splat_line(o, c[at + 2 + i]), simd.splat_line(o, c[at + 4 + i])
                 b = simd.select(chosen, simd.select(odd, -b, b), simd.splat_line(o, 0.0))
                 d = simd.select(chosen2, simd.select(odd2, -d, d), simd.splat_line(o, 0.0))

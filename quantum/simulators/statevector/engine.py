@@ -70,12 +70,26 @@ def pack(program: Program, single: bool, block: Block | None = None, states: int
                 raise SimulatorError(
                     f"statevector: a block of {size} qubits does not fit the buffer of {BUFFER_ROWS} rows"
                 )
-        header = [max(program.num_qubits, lane_bits), len(program.angle_constants), len(program.recipes),
-                  len(program.coefficients),
-                  len(program.angle_indices), len(plan.code), len(plan.passes), plan.vectors]
-        words = np.concatenate([np.array(header, np.int64), program.angle_starts, program.angle_indices,
-                                program.recipes.ravel(),
-                                plan.code.ravel(), plan.passes.ravel()])
+        header = [
+            max(program.num_qubits, lane_bits),
+            len(program.angle_constants),
+            len(program.recipes),
+            len(program.coefficients),
+            len(program.angle_indices),
+            len(plan.code),
+            len(plan.passes),
+            plan.vectors,
+        ]
+        words = np.concatenate(
+            [
+                np.array(header, np.int64),
+                program.angle_starts,
+                program.angle_indices,
+                program.recipes.ravel(),
+                plan.code.ravel(),
+                plan.passes.ravel(),
+            ]
+        )
         numbers = np.concatenate([program.angle_coefficients, program.angle_constants, program.coefficients])
         program.cache[key] = Packed(words, numbers, plan)
     return program.cache[key]
@@ -97,8 +111,16 @@ def make_coefficients(values, words, numbers):
     # a view that is not counted
     table = carray(simd.pointer_to(simd.address_of(simd.address(words, at)), np.int64), (recipes, RECIPE_COLUMNS))
     coefficients = numbers[terms + angles :].copy()
-    fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients,
-                      np.empty((2, angles)))
+    fill_coefficients(
+        values,
+        starts,
+        indices,
+        numbers[:terms],
+        numbers[terms : terms + angles],
+        table,
+        coefficients,
+        np.empty((2, angles)),
+    )
     return coefficients
 
 
@@ -159,8 +181,13 @@ def _split(state, start):
         store(p, u, re, im)
 
 
-def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, initial: np.ndarray | None = None,
-             block: Block | None = None) -> np.ndarray:
+def simulate(
+    program: Program,
+    values: np.ndarray,
+    dtype: Any = np.complex128,
+    initial: np.ndarray | None = None,
+    block: Block | None = None,
+) -> np.ndarray:
     """Return the state (2**n,) after a program with `values` (V,) of theta and data, from `initial` (2**n,), or |0...0>
     for None. Neither is checked; `dtype` is complex128 or complex64.
     """
@@ -177,6 +204,7 @@ def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, i
     if initial is not None:
         start = -raw.ctypes.data % 64 // raw.itemsize
         raw[start : start + size] = np.ascontiguousarray(initial, dtype).view(real)
-    start = _run(values, packed.words, numbers, raw, threads.body(chunk, "float32" if single else "float64"),
-                 initial is None)
+    start = _run(
+        values, packed.words, numbers, raw, threads.body(chunk, "float32" if single else "float64"), initial is None
+    )
     return raw[start : start + size].view(dtype)

@@ -39,7 +39,10 @@ def apply(p, rows, code, vectors, block, scratch):
 
 @template
 def apply_in(
-    p, rows, outside, own,  # pointer to the first row; number of rows; masks
+    p,
+    rows,
+    outside,
+    own,  # pointer to the first row; number of rows; masks
     code,  # pointer to the int64 of a row of `Schedule.code`
     vectors,  # pointer to all expanded coefficients
     block,  # number of the block

@@ -75,15 +75,17 @@ class Plan:
 
     def __str__(self) -> str:
         most = max(self.ops_per_pass, default=0)
-        return "\n".join([
-            f"{self.num_qubits} qubits, {'complex64' if self.single else 'complex128'}: {_size(self.state_bytes)}, "
-            f"{self.threads} thread{'s' * (self.threads > 1)}",
-            f"{self.gates} gates -> {self.factors} factors -> {self.ops} ops in {self.passes} "
-            f"pass{'es' * (self.passes != 1)}"
-            f" over blocks of {self.local_bits} qubits (at most {most} ops in one)",
-            f"{self.flops:.3g} flops, {_size(self.bytes_moved)} moved, "
-            f"{self.flops / self.bytes_moved if self.bytes_moved else np.inf:.3g} flops a byte",
-        ])
+        return "\n".join(
+            [
+                f"{self.num_qubits} qubits, {'complex64' if self.single else 'complex128'}: {_size(self.state_bytes)}, "
+                f"{self.threads} thread{'s' * (self.threads > 1)}",
+                f"{self.gates} gates -> {self.factors} factors -> {self.ops} ops in {self.passes} "
+                f"pass{'es' * (self.passes != 1)}"
+                f" over blocks of {self.local_bits} qubits (at most {most} ops in one)",
+                f"{self.flops:.3g} flops, {_size(self.bytes_moved)} moved, "
+                f"{self.flops / self.bytes_moved if self.bytes_moved else np.inf:.3g} flops a byte",
+            ]
+        )
 
 
 def plan(circuit: Circuit, dtype: Any = np.complex128) -> Plan:
@@ -125,8 +127,20 @@ def plan(circuit: Circuit, dtype: Any = np.complex128) -> Plan:
         moved += 2 * size * share if local < n else 0.0
         per_pass.append(last - first)
         parallel |= local < n and (last - first) << n >= PARALLEL_WORK
-    return Plan(n, len(circuit), int(size), len(unfused.ops), len(program.ops), len(table.passes), tuple(per_pass),
-                int(table.passes[0, 2]), flops, moved, threads.get_threads() if parallel else 1, single)
+    return Plan(
+        n,
+        len(circuit),
+        int(size),
+        len(unfused.ops),
+        len(program.ops),
+        len(table.passes),
+        tuple(per_pass),
+        int(table.passes[0, 2]),
+        flops,
+        moved,
+        threads.get_threads() if parallel else 1,
+        single,
+    )
 
 
 def _flops(op: np.ndarray) -> float:
@@ -137,8 +151,11 @@ def _flops(op: np.ndarray) -> float:
     if op[OpColumn.KIND] == Kind.DENSE:
         return 8 * 2.0 ** int(op[OpColumn.WIDTH]) * share
     inside = int(op[OpColumn.M] & op[OpColumn.X]).bit_count()
-    return {Form.GENERAL: 14, Form.REAL: 6, Form.IMAGINARY: 6,
-            Form.SWAP: 0}[Form(int(op[OpColumn.FORM]))] * share * 2.0**-inside
+    return (
+        {Form.GENERAL: 14, Form.REAL: 6, Form.IMAGINARY: 6, Form.SWAP: 0}[Form(int(op[OpColumn.FORM]))]
+        * share
+        * 2.0**-inside
+    )
 
 
 @cache

@@ -11,9 +11,27 @@ from __future__ import annotations
 
 from triskele.core.extend import simd, template
 
-__all__ = ["dense", "dense2", "diagonal", "exchanged", "lanes_general", "lanes_half", "load", "mix_exchanged",
-           "mix_general", "mix_imaginary", "mix_inside", "mix_inside_half", "mix_real", "pair_general", "pair_half",
-           "pair_mixed", "pair_swap", "scale", "store"]
+__all__ = [
+    "dense",
+    "dense2",
+    "diagonal",
+    "exchanged",
+    "lanes_general",
+    "lanes_half",
+    "load",
+    "mix_exchanged",
+    "mix_general",
+    "mix_imaginary",
+    "mix_inside",
+    "mix_inside_half",
+    "mix_real",
+    "pair_general",
+    "pair_half",
+    "pair_mixed",
+    "pair_swap",
+    "scale",
+    "store",
+]
 
 
 @template

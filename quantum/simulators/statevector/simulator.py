@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["check_memory", "check_state", "precision", "simulate"]
 
 
-def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> Any:
+def simulate(
+    circuit: Circuit,
+    theta: Any = None,
+    data: Any = None,
+    *,
+    dtype: Any = np.complex128,
+    initial: Any = None,
+    shots: int | None = None,
+    seed: int | None = None,
+) -> Any:
     """Arguments and result are those of `quantum.run`.
 
     Measurements at the end do not change the state that is given back; with `shots` the result counts classical bits.
@@ -79,9 +87,9 @@ def check_memory(simulator: str, n: int, needed: int, hint: str = "dtype=complex
         except (ValueError, OSError, AttributeError):
             return
     if needed > free:
-        raise SimulatorError(f"{simulator}: {n} qubits need {needed / 2**30:.3g} GiB, and {free / 2**30:.3g} GiB are "
-                             f"free"
-                             f" ({hint})")
+        raise SimulatorError(
+            f"{simulator}: {n} qubits need {needed / 2**30:.3g} GiB, and {free / 2**30:.3g} GiB are free ({hint})"
+        )
 
 
 def without_measurements(circuit: Circuit) -> Circuit:

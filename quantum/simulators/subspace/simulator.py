@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["SubspaceResult", "arguments", "simulate"]
 
 
-def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> SubspaceResult:
+def simulate(
+    circuit: Circuit,
+    theta: Any = None,
+    data: Any = None,
+    *,
+    dtype: Any = np.complex128,
+    initial: Any = None,
+    shots: int | None = None,
+    seed: int | None = None,
+) -> SubspaceResult:
     """Simulate with the arguments of `quantum.run`, in double precision; `dtype` is that of the result.
 
     The circuit begins with X gates that prepare a determinant, or with `initial`, and then keeps the number of
@@ -43,7 +51,12 @@ def arguments(turns: Turns) -> tuple[np.ndarray, ...]:
     """Return the arguments that all kernels take after the values."""
     p = turns.program
     return (
-        p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants, turns.rows, turns.numbers,
+        p.angle_starts,
+        p.angle_indices,
+        p.angle_coefficients,
+        p.angle_constants,
+        turns.rows,
+        turns.numbers,
         turns.pairs,
     )
 
@@ -57,8 +70,14 @@ class SubspaceResult(Result):
     ([1, 2], [0.995, 0.1])
     """
 
-    def __init__(self, num_qubits: int, states: np.ndarray, amplitudes: np.ndarray, shots: int | None = None,
-                 seed: int | None = None):
+    def __init__(
+        self,
+        num_qubits: int,
+        states: np.ndarray,
+        amplitudes: np.ndarray,
+        shots: int | None = None,
+        seed: int | None = None,
+    ):
         order = np.argsort(states)
         self.num_qubits, self.states, self.amplitudes = num_qubits, states[order], amplitudes[order]
         self.shots, self.seed = shots, seed

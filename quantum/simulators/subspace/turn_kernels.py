@@ -85,8 +85,23 @@ def run(values, starts, indices, factors, constants, rows, numbers, pairs, psi):
 
 
 @kernel(nogil=True)
-def evaluate(values, starts, indices, factors, constants, rows, numbers, pairs, start, blocks, columns, entries,
-             weights, energies, gradients):
+def evaluate(
+    values,
+    starts,
+    indices,
+    factors,
+    constants,
+    rows,
+    numbers,
+    pairs,
+    start,
+    blocks,
+    columns,
+    entries,
+    weights,
+    energies,
+    gradients,
+):
     """Energies (B, m), and gradients (B, k, V) of the sums of energies with weights (B or 1, k, m).
 
     Observable i has the blocks ``blocks[i]``, (m, N / 8 + 1).
@@ -129,9 +144,30 @@ def evaluate(values, starts, indices, factors, constants, rows, numbers, pairs, 
 
 
 @kernel(nogil=True)
-def second(values, d_values, starts, indices, factors, constants, rows, numbers, pairs, start, blocks, columns, entries,
-           changes, d_blocks, d_columns,
-           d_entries, weights, d_energies, gradient, psi, d_psi):
+def second(
+    values,
+    d_values,
+    starts,
+    indices,
+    factors,
+    constants,
+    rows,
+    numbers,
+    pairs,
+    start,
+    blocks,
+    columns,
+    entries,
+    changes,
+    d_blocks,
+    d_columns,
+    d_entries,
+    weights,
+    d_energies,
+    gradient,
+    psi,
+    d_psi,
+):
     """Tangents along d_values (and with `changes` along other observables): of energies (m,), of the gradient (V,) of
     weights @ energies.
 

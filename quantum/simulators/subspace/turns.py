@@ -104,8 +104,10 @@ def _lower(circuit: Circuit) -> tuple[_Table, int]:
             continue
         touched.update(i.qubits, i.controls)
         if isinstance(i.gate, gates.Gate) and i.gate.function is not None:
-            raise SimulatorError(f"subspace: {_named(i, number)} is a function of its parameters, and nothing is "
-                                 f"known (use simulator='statevector')")
+            raise SimulatorError(
+                f"subspace: {_named(i, number)} is a function of its parameters, and nothing is "
+                f"known (use simulator='statevector')"
+            )
         first = len(builder.ops)
         lower_gate(builder, i, index, constants)
         if not all(_conserves(op, builder.coefficients) for op in builder.ops[first:]):
@@ -218,15 +220,29 @@ class _Work:
         if recipe is None:
             self.fixed(p, q, flip, c[:4])
         elif recipe[0] == Recipe.PAIR_REAL:
-            self.turn(np.concatenate(self.parts(p)), np.concatenate(self.parts(q)),
-                      np.tile(flip ^ (recipe[2] < 0), self.planes), recipe[1], 0.5)
+            self.turn(
+                np.concatenate(self.parts(p)),
+                np.concatenate(self.parts(q)),
+                np.tile(flip ^ (recipe[2] < 0), self.planes),
+                recipe[1],
+                0.5,
+            )
         else:
             (pr, pi), (qr, qi) = self.parts(p), self.parts(q)
-            self.turn(np.concatenate([qi, pi]), np.concatenate([pr, qr]), np.tile(flip ^ (recipe[2] < 0), 2), recipe[1],
-                      0.5)
+            self.turn(
+                np.concatenate([qi, pi]), np.concatenate([pr, qr]), np.tile(flip ^ (recipe[2] < 0), 2), recipe[1], 0.5
+            )
 
-    def turn(self, first: np.ndarray, second: np.ndarray, flip: np.ndarray, angle: int, scale: float,
-             cosine: float = 1.0, sine: float = 0.0) -> None:
+    def turn(
+        self,
+        first: np.ndarray,
+        second: np.ndarray,
+        flip: np.ndarray,
+        angle: int,
+        scale: float,
+        cosine: float = 1.0,
+        sine: float = 0.0,
+    ) -> None:
         """Rotation of components by angles[angle] * scale, the other way where `flip`; angle -1: by cosine and sine."""
         if not len(first):
             return
@@ -306,6 +322,14 @@ class _Work:
         start = np.zeros(-(-len(self.where) // LANES) * LANES)
         start[: len(self.start)] = self.start
         pairs = np.concatenate(self.pairs) if self.pairs else np.zeros((0, 2))
-        return Turns(program, self.states, self.planes, self.where, self.signs, start,
-                     np.array(self.rows, np.int64).reshape(-1, 3),
-                     np.array(self.numbers, float).reshape(-1, 3), np.ascontiguousarray(pairs, np.int32))
+        return Turns(
+            program,
+            self.states,
+            self.planes,
+            self.where,
+            self.signs,
+            start,
+            np.array(self.rows, np.int64).reshape(-1, 3),
+            np.array(self.numbers, float).reshape(-1, 3),
+            np.ascontiguousarray(pairs, np.int32),
+        )

@@ -33,9 +33,16 @@ def branch_events(body: Sequence[Instruction]) -> float:
     return len(random) if all(i._replace(condition=None).is_unitary for i in rest) else float("inf")
 
 
-def run_branches(circuit: Circuit, body: Sequence[Instruction], values: dict[str, float], dtype: Any,
-                 initial: np.ndarray | None, shots: int,
-                 seed: int, segments: dict[Any, Circuit]) -> tuple[np.ndarray, np.ndarray]:
+def run_branches(
+    circuit: Circuit,
+    body: Sequence[Instruction],
+    values: dict[str, float],
+    dtype: Any,
+    initial: np.ndarray | None,
+    shots: int,
+    seed: int,
+    segments: dict[Any, Circuit],
+) -> tuple[np.ndarray, np.ndarray]:
     """Outcomes of measuring all qubits at the end (shots,), and classical bits (shots, bits).
 
     `segments` keeps what is made of gates between measurements, for the next call.
@@ -64,9 +71,16 @@ def run_branches(circuit: Circuit, body: Sequence[Instruction], values: dict[str
     return samples, bits
 
 
-def _advance(circuit: Circuit, body: Sequence[Instruction], place: int, state: np.ndarray | None, bits: np.ndarray,
-             values: dict[str, float], dtype: Any,
-             segments: dict[Any, Circuit]) -> tuple[int, np.ndarray]:
+def _advance(
+    circuit: Circuit,
+    body: Sequence[Instruction],
+    place: int,
+    state: np.ndarray | None,
+    bits: np.ndarray,
+    values: dict[str, float],
+    dtype: Any,
+    segments: dict[Any, Circuit],
+) -> tuple[int, np.ndarray]:
     """The state before the next instruction that is random for these classical bits, and that one's place."""
     gates = []
     while place < len(body):
@@ -87,13 +101,15 @@ def _advance(circuit: Circuit, body: Sequence[Instruction], place: int, state: n
     return place, state
 
 
-def _measured(i: Instruction, state: np.ndarray, members: np.ndarray, u: np.ndarray,
-              bits: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _measured(
+    i: Instruction, state: np.ndarray, members: np.ndarray, u: np.ndarray, bits: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """States after a measurement or reset, and the shots that are in them."""
     q = i.qubits[0]
     halves = state.reshape(-1, 2, 1 << q)
-    weights = [float(np.vdot(h, h).real) for h in (np.ascontiguousarray(halves[:, 0]),
-                                                   np.ascontiguousarray(halves[:, 1]))]
+    weights = [
+        float(np.vdot(h, h).real) for h in (np.ascontiguousarray(halves[:, 0]), np.ascontiguousarray(halves[:, 1]))
+    ]
     outcome = u * (weights[0] + weights[1]) >= weights[0]
     if not weights[1] > 0:
         outcome[:] = False

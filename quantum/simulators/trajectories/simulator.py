@@ -35,8 +35,16 @@ _PIECE = 1 << 22  # amplitudes that are kept at a time
 _TO_Z = {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}  # gates that bring the eigenbasis of a letter to that of Z
 
 
-def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> Any:
+def simulate(
+    circuit: Circuit,
+    theta: Any = None,
+    data: Any = None,
+    *,
+    dtype: Any = np.complex128,
+    initial: Any = None,
+    shots: int | None = None,
+    seed: int | None = None,
+) -> Any:
     """Simulate with the arguments of `quantum.run`: each shot is a pure state in which noise and measurements are drawn
     at random (Dalibard, Castin and Molmer, Phys. Rev. Lett. 68 (1992) 580, doi:10.1103/PhysRevLett.68.580).
 
@@ -62,14 +70,16 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     if len(ready.pure):
         named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
         theta, data = ([named[name] for name in names] for names in (ready.pure.parameters, ready.pure.data))
-        state = simulate_pure(ready.pure, theta, data, dtype=dtype if ready.ends else np.complex128,
-                              initial=state).statevector()
+        state = simulate_pure(
+            ready.pure, theta, data, dtype=dtype if ready.ends else np.complex128, initial=state
+        ).statevector()
     if ready.writes and ready.ends:
         state = simulate_pure(ready.pure, dtype=dtype, initial=state).statevector() if state is None else state
         samples, bits = sample(state, shots, seed), np.zeros((shots, circuit.num_clbits), np.uint8)
         return CountsResult(read_samples(Samples(samples, n), ready.readings, bits, seed))
-    result = TrajectoriesResult(ready, values, None if state is None else np.array(state, complex).view(float),
-                                shots, seed, circuit.num_clbits)
+    result = TrajectoriesResult(
+        ready, values, None if state is None else np.array(state, complex).view(float), shots, seed, circuit.num_clbits
+    )
     if not ready.writes:
         return result
     samples, bits, *_ = result._run()
@@ -97,8 +107,18 @@ def _ready(circuit: Circuit) -> PreparedTrajectories:
     names = (circuit.parameters, circuit.data)
     rest, ends = body[first:], first == len(body)
     program = lower(rest, circuit.num_qubits, *names)
-    return PreparedTrajectories(names, readings, circuit._with(body[:first]), rest, program, ends, writes_bits(circuit),
-                                body, np.inf if ends else branch_events(body), {})
+    return PreparedTrajectories(
+        names,
+        readings,
+        circuit._with(body[:first]),
+        rest,
+        program,
+        ends,
+        writes_bits(circuit),
+        body,
+        np.inf if ends else branch_events(body),
+        {},
+    )
 
 
 def _chunks(n: int) -> int:
@@ -115,15 +135,22 @@ class TrajectoriesResult(Result):
     shots: int
     seed: int
 
-    def __init__(self, ready: PreparedTrajectories, values: np.ndarray, initial: np.ndarray | None, shots: int,
-                 seed: int,
-                 num_clbits: int):
+    def __init__(
+        self,
+        ready: PreparedTrajectories,
+        values: np.ndarray,
+        initial: np.ndarray | None,
+        shots: int,
+        seed: int,
+        num_clbits: int,
+    ):
         self.num_qubits, self.shots, self.seed = ready.program.gates.num_qubits, shots, seed
         self._ready, self._program, self._values, self._num_clbits = ready, ready.program, values, num_clbits
         self._initial = np.zeros(0) if initial is None else initial
 
-    def _run(self, h: Any = None, first: int = 0, count: int | None = None,
-             keep: bool = False) -> tuple[np.ndarray, ...]:
+    def _run(
+        self, h: Any = None, first: int = 0, count: int | None = None, keep: bool = False
+    ) -> tuple[np.ndarray, ...]:
         """Outcomes, classical bits, values of h, and if they are kept the states, of trajectories `first` and
         following.
         """
@@ -133,16 +160,28 @@ class TrajectoriesResult(Result):
         gates = program.gates
         coefficients = gates.coefficients.copy()
         program.gates.fill_functions(coefficients, self._values)
-        fill_coefficients(self._values, gates.angle_starts, gates.angle_indices, gates.angle_coefficients,
-                          gates.angle_constants,
-                          gates.recipes, coefficients, np.empty((2, len(gates.angle_constants))))
-        samples, values, bits = np.empty(count,
-                                         np.int64), np.empty(count), np.zeros((count, self._num_clbits), np.uint8)
+        fill_coefficients(
+            self._values,
+            gates.angle_starts,
+            gates.angle_indices,
+            gates.angle_coefficients,
+            gates.angle_constants,
+            gates.recipes,
+            coefficients,
+            np.empty((2, len(gates.angle_constants))),
+        )
+        samples, values, bits = (
+            np.empty(count, np.int64),
+            np.empty(count),
+            np.zeros((count, self._num_clbits), np.uint8),
+        )
         final = np.empty((count << self.num_qubits) * 2 if keep else 0)
         strings, weights = np.zeros(0, np.int64), np.zeros(0)
         if h is not None:
-            strings, weights = np.stack([h.x[:, 0], h.z[:, 0]],
-                                        1).astype(np.int64).reshape(-1), h.coefficients.real.copy()
+            strings, weights = (
+                np.stack([h.x[:, 0], h.z[:, 0]], 1).astype(np.int64).reshape(-1),
+                h.coefficients.real.copy(),
+            )
         k0, k1 = key(self.seed)
         kernels.run(
             self.num_qubits,

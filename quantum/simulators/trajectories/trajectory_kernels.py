@@ -32,9 +32,35 @@ from . import states
 TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
 ROW = 8
 _RUN_CONTEXT = context_type(
-    "num_qubits", "chunks", "shots", "first", "draws_each", "num_bits", "dense", "k0", "k1",
-    "rows", "num_rows", "ints", "num_ints", "table", "num_table", "ops", "num_ops", "coefficients", "num_coefficients",
-    "initial", "num_initial", "samples", "values", "bits", "final", "num_final", "terms", "strings", "weights",
+    "num_qubits",
+    "chunks",
+    "shots",
+    "first",
+    "draws_each",
+    "num_bits",
+    "dense",
+    "k0",
+    "k1",
+    "rows",
+    "num_rows",
+    "ints",
+    "num_ints",
+    "table",
+    "num_table",
+    "ops",
+    "num_ops",
+    "coefficients",
+    "num_coefficients",
+    "initial",
+    "num_initial",
+    "samples",
+    "values",
+    "bits",
+    "final",
+    "num_final",
+    "terms",
+    "strings",
+    "weights",
 )
 _LEAST = 1e-14  # probability below which an operator is never chosen: rounding has made it
 _STREAM = int(Counter.TRAJECTORIES)
@@ -47,8 +73,11 @@ _parallel_for = threads.for_numba()
 def _uniforms(k0, k1, number, number_of_draw, out):
     """out[lane]: in [0, 1), of the stream of trajectory `number` + lane (`number` is a multiple of 8)."""
     c0 = simd.convert(simd.iota(8), np.uint32) + np.uint32(number & 0xFFFFFFFF)
-    c1, c2, c3 = simd.splat(np.uint32(number >> 32),
-                            8), simd.splat(np.uint32(number_of_draw), 8), simd.splat(np.uint32(_STREAM), 8)
+    c1, c2, c3 = (
+        simd.splat(np.uint32(number >> 32), 8),
+        simd.splat(np.uint32(number_of_draw), 8),
+        simd.splat(np.uint32(_STREAM), 8),
+    )
     w = simd.philox4x32(c0, c1, c2, c3, simd.splat(k0, 8), simd.splat(k1, 8))
     word = (simd.convert(w[1], np.uint64) << np.uint64(21)) | (simd.convert(w[0], np.uint64) >> np.uint64(11))
     simd.store(out, 0, simd.convert(simd.convert(word, np.int64), np.float64) * 2.0**-53)
@@ -130,13 +159,19 @@ def _conjugated(chains, at, lane, rho):
     """rho_00, rho_11, real and imaginary part of rho_10 of a lane, after its chain."""
     r0, r1, re, im = rho[lane], rho[8 + lane], rho[16 + lane], rho[24 + lane]
     a, b = complex(chains[at + lane], chains[at + 8 + lane]), complex(chains[at + 16 + lane], chains[at + 24 + lane])
-    c, d = complex(chains[at + 32 + lane],
-                   chains[at + 40 + lane]), complex(chains[at + 48 + lane], chains[at + 56 + lane])
+    c, d = (
+        complex(chains[at + 32 + lane], chains[at + 40 + lane]),
+        complex(chains[at + 48 + lane], chains[at + 56 + lane]),
+    )
     low, high = complex(re, im), complex(re, -im)
     e0, e1, f0, f1 = a * r0 + b * low, a * high + b * r1, c * r0 + d * low, c * high + d * r1
     out = f0 * a.conjugate() + f1 * b.conjugate()
-    return (e0 * a.conjugate() + e1
-            * b.conjugate()).real, (f0 * c.conjugate() + f1 * d.conjugate()).real, out.real, out.imag
+    return (
+        (e0 * a.conjugate() + e1 * b.conjugate()).real,
+        (f0 * c.conjugate() + f1 * d.conjugate()).real,
+        out.real,
+        out.imag,
+    )
 
 
 @device
@@ -220,7 +255,11 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
     """Eight trajectories, the first being `number`; p holds the initial states."""
     size = 1 << n
     uniform, active, nowhere, choice, rho = (
-        np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8, np.int64), np.empty(32),
+        np.empty(8),
+        np.empty(8, np.bool_),
+        np.zeros(8, np.bool_),
+        np.empty(8, np.int64),
+        np.empty(32),
     )
     for q in range(n):
         touched[q] = 0
@@ -296,7 +335,13 @@ def run_chunk(context, index):
     """Some of the batches; `context` points to a `_RUN_CONTEXT`."""
     w = read_context(context, _RUN_CONTEXT)
     n, chunks, shots, first, draws_each, num_bits, dense = (
-        w.num_qubits, w.chunks, w.shots, w.first, w.draws_each, w.num_bits, w.dense
+        w.num_qubits,
+        w.chunks,
+        w.shots,
+        w.first,
+        w.draws_each,
+        w.num_bits,
+        w.dense,
     )
     k0, k1, terms = np.uint32(w.k0), np.uint32(w.k1), w.terms
     rows = carray(simd.pointer_to(w.rows, np.int64), (w.num_rows, ROW))
@@ -314,9 +359,13 @@ def run_chunk(context, index):
     size, batches = 1 << n, (shots + 7) // 8
     memory = np.empty(16 * size + 8)
     p = simd.address(memory, (-simd.address_of(memory) & 63) >> 3)
-    bits, chains, touched, uniform, result = np.zeros(
-        8 * max(num_bits, 1), np.uint8
-    ), np.empty(64 * n), np.empty(n, np.int64), np.empty(8), np.empty(8)
+    bits, chains, touched, uniform, result = (
+        np.zeros(8 * max(num_bits, 1), np.uint8),
+        np.empty(64 * n),
+        np.empty(n, np.int64),
+        np.empty(8),
+        np.empty(8),
+    )
     c, work = np.empty(16 * max(4, dense * dense)), np.empty(16 * dense)
     for batch in range(batches * index // chunks, batches * (index + 1) // chunks):
         for j in range(size):
@@ -337,8 +386,10 @@ def run_chunk(context, index):
             if len(final):
                 for j in range(size):
                     at = 2 * ((8 * batch + lane) * size + j)
-                    final[at], final[at
-                                     + 1] = simd.load_scalar(p, 16 * j + lane), simd.load_scalar(p, 16 * j + 8 + lane)
+                    final[at], final[at + 1] = (
+                        simd.load_scalar(p, 16 * j + lane),
+                        simd.load_scalar(p, 16 * j + 8 + lane),
+                    )
         if terms:
             for lane in range(count):
                 values[8 * batch + lane] = 0.0
@@ -350,8 +401,28 @@ def run_chunk(context, index):
 
 
 @kernel(nogil=True)
-def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coefficients, initial, samples, values,
-        bits, final, strings, weights, chunk):
+def run(
+    n,
+    chunks,
+    first,
+    draws_each,
+    dense,
+    k0,
+    k1,
+    rows,
+    ints,
+    table,
+    ops,
+    coefficients,
+    initial,
+    samples,
+    values,
+    bits,
+    final,
+    strings,
+    weights,
+    chunk,
+):
     """Trajectories `first` and following, as many as there are `samples`; results go into `samples` (the outcome of
     measuring
     all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states).

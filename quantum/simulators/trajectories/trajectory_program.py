@@ -35,8 +35,9 @@ class TrajectoryProgram:
     dense: int  # size of the largest matrix
 
 
-def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tuple[str, ...],
-          data: tuple[str, ...]) -> TrajectoryProgram:
+def lower(
+    instructions: Sequence[Instruction], num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...]
+) -> TrajectoryProgram:
     """Return the program of gates, channels, measurements, resets and conditions."""
     maker = _Maker(num_qubits, parameters + data)
     for i in instructions:
@@ -45,9 +46,14 @@ def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tupl
     for q in range(num_qubits):
         maker.apply(q)
     gates = Program.from_builder(num_qubits, parameters, data, maker.builder)
-    return TrajectoryProgram(gates, np.array(maker.rows, np.int64).reshape(-1, k.ROW),
-                             np.array([*maker.ints, 0], np.int64),
-                   np.array([*maker.table, 0.0]), maker.draws + 1, maker.dense)
+    return TrajectoryProgram(
+        gates,
+        np.array(maker.rows, np.int64).reshape(-1, k.ROW),
+        np.array([*maker.ints, 0], np.int64),
+        np.array([*maker.table, 0.0]),
+        maker.draws + 1,
+        maker.dense,
+    )
 
 
 class _Maker:
@@ -102,8 +108,9 @@ class _Maker:
         lower_gate(self.builder, i._replace(condition=None), self.index, self.constants)
         for number in range(first, len(self.builder.ops)):
             op = self.builder.ops[number]
-            kind, x, m, v, z, at = (op[c] for c in (OpColumn.KIND, OpColumn.X, OpColumn.M, OpColumn.V, OpColumn.Z,
-                                                    OpColumn.COEFFICIENT))
+            kind, x, m, v, z, at = (
+                op[c] for c in (OpColumn.KIND, OpColumn.X, OpColumn.M, OpColumn.V, OpColumn.Z, OpColumn.COEFFICIENT)
+            )
             bits = x | m | z
             if kind != Kind.DENSE and bits.bit_count() == 1:
                 q = bits.bit_length() - 1
@@ -159,8 +166,10 @@ class _Maker:
             self.touched[qubits[0]], self.unitary[qubits[0]] = True, False
             return
         if len(qubits) > MAX_DENSE:
-            raise SimulatorError(f"trajectories: channels other than mixtures of Pauli strings act on at most "
-                                 f"{MAX_DENSE} qubits, got {len(qubits)}")
+            raise SimulatorError(
+                f"trajectories: channels other than mixtures of Pauli strings act on at most "
+                f"{MAX_DENSE} qubits, got {len(qubits)}"
+            )
         self.table += np.ascontiguousarray(products).reshape(-1).view(float).tolist()
         self.dense = max(self.dense, 1 << len(qubits))
         for q in qubits:

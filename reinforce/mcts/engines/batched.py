@@ -89,9 +89,12 @@ class BatchedEngine(Engine):
         )
         key = f"{game.key} {key} {'' if backup is None else fingerprint(backup)}"
         self.kernels = wire(
-            "leaves", f"Batched search of {game.name}. {key}",
+            "leaves",
+            f"Batched search of {game.name}. {key}",
             [loop.run, loop.start, loop.fill, loop.take, loop.finish],
-            {"search": made_of, "dtype": game.dtype}, [functions, gumbel, muzero_puct, puct, scored, uct], nogil=True,
+            {"search": made_of, "dtype": game.dtype},
+            [functions, gumbel, muzero_puct, puct, scored, uct],
+            nogil=True,
         )
 
     def clear(self):
@@ -114,9 +117,21 @@ class BatchedEngine(Engine):
         made += [_Part(self, size) for _ in range(len(made) * size, trees, size)]
         parts = made[: -(-trees // size)]
         table = np.array([p.numbers(k * size, min((k + 1) * size, trees)) for k, p in enumerate(parts)], np.int64)
-        context = context_of(tree, states, self._formula, budgets, seeds, int(begin), states.dtype.itemsize, inflight,
-                             self.noise,
-                             self._schedule, *self._schedule.shape, table, *self._found)
+        context = context_of(
+            tree,
+            states,
+            self._formula,
+            budgets,
+            seeds,
+            int(begin),
+            states.dtype.itemsize,
+            inflight,
+            self.noise,
+            self._schedule,
+            *self._schedule.shape,
+            table,
+            *self._found,
+        )
         while not python:
             began = time.perf_counter()
             table[:, LEFT] = self._rounds
@@ -155,8 +170,9 @@ class BatchedEngine(Engine):
         from numba.core.errors import NumbaError
 
         if isinstance(error, NumbaError):
-            raise SearchError(f"MCTS: the search of {self.game.name} with policy {self.policy!r} cannot be compiled: "
-                              f"{essence(error)}") from error
+            raise SearchError(
+                f"MCTS: the search of {self.game.name} with policy {self.policy!r} cannot be compiled: {essence(error)}"
+            ) from error
         raise GameError(f"MCTS: {self.game.name}: a rule raised {type(error).__name__}: {error}") from error
 
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
@@ -212,8 +228,9 @@ class _Part:
             f"{self.engine.game.name}: evaluator, called with {used} position{'s' * (used > 1)}, the first of which is "
             f"{moves_to(tree, t, node)} from the root"
         )
-        priors, values = self.engine.evaluator.evaluate(where, self.engine.game, self.observations[:used].copy(),
-                                                        self.masks[:used].copy())
+        priors, values = self.engine.evaluator.evaluate(
+            where, self.engine.game, self.observations[:used].copy(), self.masks[:used].copy()
+        )
         self.priors[:used], self.values[: values.size] = priors, values.ravel()
         return values.shape[1]
 
@@ -223,10 +240,13 @@ def batched_engine(search: MCTS, backup: Any, leaves: int) -> BatchedEngine:
     own = isinstance(search.policy, (Gumbel, MuZeroPUCT))
     if search.solver:
         raise SearchError(f"MCTS: solver needs an evaluator that is compiled into the search, got {search.evaluator!r}")
-    if isinstance(search.policy,
-                  Gumbel) and (search.simulations is None or search.seconds is not None or search.memory is not None):
-        raise SearchError("MCTS: Gumbel divides a number of simulations among actions, it needs simulations=, and "
-                          "neither seconds nor memory")
+    if isinstance(search.policy, Gumbel) and (
+        search.simulations is None or search.seconds is not None or search.memory is not None
+    ):
+        raise SearchError(
+            "MCTS: Gumbel divides a number of simulations among actions, it needs simulations=, and "
+            "neither seconds nor memory"
+        )
     if own and search.threads > 1:
         raise SearchError(
             f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}"

@@ -28,6 +28,7 @@ from .engine import Engine
 
 __all__ = ["CompiledEngine"]
 
+
 class CompiledEngine(Engine):
     """Everything is compiled into one kernel."""
 
@@ -53,17 +54,27 @@ class CompiledEngine(Engine):
             value_root=value_root if priors else leave_root,
             add_noise=leave_root if policy.dirichlet is None else add_dirichlet,
         )
-        key = " ".join([
-            game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup), f"{solver}",
-            f"{policy.dirichlet is not None}",
-        ])
+        key = " ".join(
+            [
+                game.key,
+                policy.key,
+                evaluator.key,
+                "" if backup is None else fingerprint(backup),
+                f"{solver}",
+                f"{policy.dirichlet is not None}",
+            ]
+        )
         self._what = (
             f"the search of {game.name} with policy {policy!r}, evaluator "
             f"{evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
         )
         self._kernel = wire(
-            "search", f"Search of {game.name}. {key}", [run_trees],
-            {"search": search, "sizes": sizes, "dtype": game.dtype}, [functions, puct, scored, uct], nogil=True,
+            "search",
+            f"Search of {game.name}. {key}",
+            [run_trees],
+            {"search": search, "sizes": sizes, "dtype": game.dtype},
+            [functions, puct, scored, uct],
+            nogil=True,
         ).run_trees
         self.clear()
         self._parameters = np.zeros(PARAMETERS)
@@ -87,7 +98,9 @@ class CompiledEngine(Engine):
         made = self._made
         if made is None or made[0] is not tree:
             self._compile()
-            made = self._made = tree, context_of(tree, states, self._parameters, budgets, seeds, 0,
-                                                 states.dtype.itemsize)
+            made = self._made = (
+                tree,
+                context_of(tree, states, self._parameters, budgets, seeds, 0, states.dtype.itemsize),
+            )
         made[1][FIRST_FREE + 3] = begin
         run_chunks(self._kernel, made[1], min(len(budgets), 8 * threads.get_threads()))

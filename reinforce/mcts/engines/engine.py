@@ -36,7 +36,8 @@ class Engine:
         return None
 
     def run(
-        self, tree: Tree,  # where ``tree.counts[t, NODES] == 0``, a tree is begun
+        self,
+        tree: Tree,  # where ``tree.counts[t, NODES] == 0``, a tree is begun
         states: np.ndarray,  # (trees, nodes) records; those at [:, 0] are the roots
         budgets: np.ndarray,  # (trees,) int64
         seeds: np.ndarray,  # (trees, 2) int64, seed and number; the other trees and threads do not matter

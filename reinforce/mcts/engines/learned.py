@@ -46,8 +46,18 @@ class FunctionEngine:
 
     def run(self, search, tree, noise, observations, legal, params, seed):
         """Search, in one thread: `params` may be anything."""
-        self.kernels.search_functions(tree, noise, search.schedule, search.formula, search.simulations, seed,
-                            np.ascontiguousarray(observations), legal, params, self._arrays)
+        self.kernels.search_functions(
+            tree,
+            noise,
+            search.schedule,
+            search.formula,
+            search.simulations,
+            seed,
+            np.ascontiguousarray(observations),
+            legal,
+            params,
+            self._arrays,
+        )
 
 
 class ProgramEngine:
@@ -64,8 +74,9 @@ class ProgramEngine:
         for k, numbers in enumerate(self._table):
             here = slice(k * size, min((k + 1) * size, rows))
             trees = here.stop - here.start
-            first = Batch(root, params, size, (observations.shape[1:], observations.dtype),
-                          ((model.num_actions,), np.bool_))
+            first = Batch(
+                root, params, size, (observations.shape[1:], observations.dtype), ((model.num_actions,), np.bool_)
+            )
             embedding = first.outputs[0]
             then = Batch(step, params, size, (embedding.shape[1:], embedding.dtype), ((), np.int64))
             width = embedding[0].nbytes
@@ -90,8 +101,19 @@ class ProgramEngine:
         self._table[:, FAILED] = 0
         rows, actions = legal.shape
         legal = np.ascontiguousarray(legal)
-        context = context_of(tree, noise, self._table, legal, search.schedule, search.schedule.shape[0],
-                             search.schedule.shape[1], search.formula, search.simulations, seed, actions)
+        context = context_of(
+            tree,
+            noise,
+            self._table,
+            legal,
+            search.schedule,
+            search.schedule.shape[0],
+            search.schedule.shape[1],
+            search.formula,
+            search.simulations,
+            seed,
+            actions,
+        )
         run_chunks(self.kernels.search_programs, context, len(self._parts))
         for (_, first, then), numbers in zip(self._parts, self._table, strict=True):
             if numbers[FAILED]:
@@ -101,7 +123,10 @@ class ProgramEngine:
 def _kernels(search, key, *model):
     f = search.formulas
     return wire(
-        "learned", f"MuZero's search by the formulas of {f.__name__}. {key}",
+        "learned",
+        f"MuZero's search by the formulas of {f.__name__}. {key}",
         [loop.search_functions, loop.search_programs, loop.results],
-        {"search": loop.LearnedSearch(f.prepare_root, f.choose_root, f.choose, f.conclude, *model)}, [f], nogil=True,
+        {"search": loop.LearnedSearch(f.prepare_root, f.choose_root, f.choose, f.conclude, *model)},
+        [f],
+        nogil=True,
     )

@@ -60,9 +60,13 @@ class PythonEngine(Engine):
             chances=loop.given_chances,
         )
         key = f"{policy.key} {'' if backup is None else fingerprint(backup)} {search.solver}"
-        self._kernels = wire("python_search", f"Search of games that Python plays. {key}",
-                             [loop.descend, loop.grow, loop.finish], {"search": made_of},
-                             [functions, puct, scored, uct])
+        self._kernels = wire(
+            "python_search",
+            f"Search of games that Python plays. {key}",
+            [loop.descend, loop.grow, loop.finish],
+            {"search": made_of},
+            [functions, puct, scored, uct],
+        )
         self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
         self._parameters = np.zeros(16)
         self._parameters[: len(policy.parameters)] = policy.parameters
@@ -79,8 +83,9 @@ class PythonEngine(Engine):
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
         if begin:
-            used = {states[t, n].tobytes() for t,
-                    count in enumerate(tree.counts[:, NODES]) for n in range(max(count, 1))}
+            used = {
+                states[t, n].tobytes() for t, count in enumerate(tree.counts[:, NODES]) for n in range(max(count, 1))
+            }
             self._kept = {key: self._game.known[key] for key in used}
         longest = states.shape[1] + 2
         self._path, self._movers, self._counted = (np.zeros(longest, np.int64) for _ in range(3))
@@ -162,8 +167,10 @@ class PythonEngine(Engine):
             except Exception as error:
                 raise self._failure(state, error) from error
             if not (-1 if game.num_outcomes else 0) <= player < game.num_players:
-                raise GameError(f"MCTS: {game.name} after {state.moves}: player must be 0 to {game.num_players - 1}, "
-                                f"or CHANCE in a game with outcomes, got {player}")
+                raise GameError(
+                    f"MCTS: {game.name} after {state.moves}: player must be 0 to {game.num_players - 1}, "
+                    f"or CHANCE in a game with outcomes, got {player}"
+                )
             depth = loop.attach(context, t, depth, edge, player, flags)
             node = int(path[depth])
             self._kept[state.data.tobytes()] = state
@@ -233,9 +240,12 @@ class PythonEngine(Engine):
             priors, values = (out[0] for out in batch.outputs)
         else:
             where = f"MCTS: {self._game.name} after {state.moves}: evaluator"
-            priors, values = (out[0]
-                              for out in self._evaluator.evaluate(where, self._game, state.observation()[None],
-                                                                  self._mask[None].copy()))
+            priors, values = (
+                out[0]
+                for out in self._evaluator.evaluate(
+                    where, self._game, state.observation()[None], self._mask[None].copy()
+                )
+            )
         self._priors[:] = priors
         if len(values) == len(self._values):
             self._values[:] = values
@@ -264,7 +274,9 @@ class PythonEngine(Engine):
 
     def _failure(self, state, error):
         kind = type(error) if isinstance(error, ReinforceError) else EvaluatorError
-        what = str(error) if isinstance(
-            error, ReinforceError
-        ) else f"the game, or evaluator {self._evaluator!r}, raised {type(error).__name__}: {error}"
+        what = (
+            str(error)
+            if isinstance(error, ReinforceError)
+            else f"the game, or evaluator {self._evaluator!r}, raised {type(error).__name__}: {error}"
+        )
         return kind(f"MCTS: {self._game.name} after {state.moves}: {what}")

@@ -40,21 +40,64 @@ from .simulation import (
 )
 
 __all__ = [
-    "ALPHA", "COLUMNS", "FAILED", "LEFT", "PART", "UNDONE", "USED", "BatchedSearch", "add_dirichlet", "conclude",
-    "fill", "finish", "grow_chance", "keep_root", "leave_root", "pick_by_formulas", "pick_by_policy", "refuse_chance",
-    "run", "start", "take",
+    "ALPHA",
+    "COLUMNS",
+    "FAILED",
+    "LEFT",
+    "PART",
+    "UNDONE",
+    "USED",
+    "BatchedSearch",
+    "add_dirichlet",
+    "conclude",
+    "fill",
+    "finish",
+    "grow_chance",
+    "keep_root",
+    "leave_root",
+    "pick_by_formulas",
+    "pick_by_policy",
+    "refuse_chance",
+    "run",
+    "start",
+    "take",
 ]
 
 _WAITING = -1  # what became of a simulation that met a node without a value
 ALPHA = 12  # place of Dirichlet's alpha among the parameters, after which its fraction comes
 PART = 16  # columns of the table of parts
 (
-    _FIRST, _END, _ROWS, USED, _OBSERVATIONS, _MASKS, _PRIORS, _VALUES, _LEAVES, COLUMNS, _CALLS, _SIZE, _EACH, FAILED,
-    LEFT, UNDONE,
+    _FIRST,
+    _END,
+    _ROWS,
+    USED,
+    _OBSERVATIONS,
+    _MASKS,
+    _PRIORS,
+    _VALUES,
+    _LEAVES,
+    COLUMNS,
+    _CALLS,
+    _SIZE,
+    _EACH,
+    FAILED,
+    LEFT,
+    UNDONE,
 ) = range(PART)
 # places in the context
 (
-    _PARAMETERS, _BUDGETS, _SEEDS, _BEGIN, _ITEM, _INFLIGHT, _NOISE, _SCHEDULE, _COUNTS, _TIMES, _TABLE, _ACTIONS,
+    _PARAMETERS,
+    _BUDGETS,
+    _SEEDS,
+    _BEGIN,
+    _ITEM,
+    _INFLIGHT,
+    _NOISE,
+    _SCHEDULE,
+    _COUNTS,
+    _TIMES,
+    _TABLE,
+    _ACTIONS,
     _POLICIES,
 ) = range(FIRST_FREE, FIRST_FREE + 13)
 
@@ -225,7 +268,8 @@ def _expand(search, tree, node, mask, priors):
 def _open_tree(search, dtype, w, t):
     nodes, size, actions = w[NODE_CAPACITY], w[_ITEM], search.sizes.actions
     return (
-        tree_at(w, t), carray(at(w[STATES] + t * nodes * size), (nodes,), dtype),
+        tree_at(w, t),
+        carray(at(w[STATES] + t * nodes * size), (nodes,), dtype),
         carray(at(w[_INFLIGHT] + t * nodes * 4), (nodes,), np.int32),
         carray(at(w[_NOISE] + t * actions * 8), (actions,), np.float64),
     )
@@ -246,16 +290,33 @@ def _start_trees(search, dtype, w, part, edges):
 
 
 @lean
-def _fill_tree(search, t, tree, states, inflight, noise, budget, schedule, parameters, edges, work, met, part, leaves,
-               observations, masks):
+def _fill_tree(
+    search,
+    t,
+    tree,
+    states,
+    inflight,
+    noise,
+    budget,
+    schedule,
+    parameters,
+    edges,
+    work,
+    met,
+    part,
+    leaves,
+    observations,
+    masks,
+):
     """Send simulations down one tree; note the leaves that wait for values, after the part[USED] that are noted."""
     actions, nodes_each = search.sizes.actions, 2 if search.sizes.outcomes > 0 else 1
     waiting, meetings, each, used = 0, 0, len(met), part[USED]
     # simulations of this round: room for all is made before, so that it does not matter when
     left = min(2 * each, budget - tree.counts[RAN])
     edges_of_all = min(each, left) * actions + left * search.sizes.outcomes
-    if tree.counts[NODES] + nodes_each * left > len(tree.totals) or \
-            tree.counts[EDGES] + edges_of_all > len(tree.children):
+    if tree.counts[NODES] + nodes_each * left > len(tree.totals) or tree.counts[EDGES] + edges_of_all > len(
+        tree.children
+    ):
         tree.counts[STATUS] = FULL
     patience = min(each, search.patience)
     while tree.counts[STATUS] == NEW and left > 0 and waiting < each and meetings < patience:
@@ -310,8 +371,24 @@ def _fill_rows(search, dtype, w, part, work, edges, met):
     part[USED] = part[UNDONE] = 0
     for t in range(part[_FIRST], part[_END]):
         tree, states, inflight, noise = _open_tree(search, dtype, w, t)
-        _fill_tree(search, t, tree, states, inflight, noise, budgets[t], schedule, parameters, edges, work, met, part,
-                   leaves, observations, masks)
+        _fill_tree(
+            search,
+            t,
+            tree,
+            states,
+            inflight,
+            noise,
+            budgets[t],
+            schedule,
+            parameters,
+            edges,
+            work,
+            met,
+            part,
+            leaves,
+            observations,
+            masks,
+        )
 
 
 @lean
@@ -347,8 +424,9 @@ def _take_values(search, dtype, w, part, work, edges):
     leaves = carray(at(part[_LEAVES]), (rows, 2), np.int64)
     for r in range(part[USED]):
         tree, states, inflight, noise = _open_tree(search, dtype, w, leaves[r, 0])
-        _take_value(search, tree, inflight, noise, leaves[r, 1], parameters, edges, work, masks[r], priors[r],
-                    values[r])
+        _take_value(
+            search, tree, inflight, noise, leaves[r, 1], parameters, edges, work, masks[r], priors[r], values[r]
+        )
 
 
 def conclude(formula: Callable) -> Callable:

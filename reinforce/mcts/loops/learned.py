@@ -18,13 +18,36 @@ from ..tree import ERROR_NODE, FREE, RAN, STATUS, add_edge, add_node, reset, row
 from .gathered_edges import gather, lean, new_edges
 
 __all__ = [
-    "ADDRESSES", "FAILED", "PART", "LearnedArrays", "LearnedSearch", "results", "search_functions", "search_programs",
+    "ADDRESSES",
+    "FAILED",
+    "PART",
+    "LearnedArrays",
+    "LearnedSearch",
+    "results",
+    "search_functions",
+    "search_programs",
 ]
 
 PART = 18  # columns of the table of parts; from ADDRESSES on, those of arrays
 (
-    _FIRST, _ROWS, _WIDTH, FAILED, ADDRESSES, _DISCOUNTS, _ROOT_EMBEDDING, _ROOT_PRIOR, _ROOT_VALUE, _EMBEDDING,
-    _ACTION, _NEXT_EMBEDDING, _REWARD, _DISCOUNT, _PRIOR, _VALUE, _ROOT_CALLS, _STEP_CALLS,
+    _FIRST,
+    _ROWS,
+    _WIDTH,
+    FAILED,
+    ADDRESSES,
+    _DISCOUNTS,
+    _ROOT_EMBEDDING,
+    _ROOT_PRIOR,
+    _ROOT_VALUE,
+    _EMBEDDING,
+    _ACTION,
+    _NEXT_EMBEDDING,
+    _REWARD,
+    _DISCOUNT,
+    _PRIOR,
+    _VALUE,
+    _ROOT_CALLS,
+    _STEP_CALLS,
 ) = range(PART)
 # places in the context
 _TABLE, _LEGAL, _SCHEDULE, _COUNTS, _TIMES, _FORMULA, _SIMULATIONS, _SEED, _ACTIONS = range(FIRST_FREE, FIRST_FREE + 9)
@@ -145,15 +168,54 @@ def _back_up(one, node, reward, discount, value, legal, prior, discounts):
 
 
 @template
-def _simulate(search, tree, trees, start, copy, evaluate, model, legal, noise, schedule, formula, simulations, seed, x,
-              edges, everything, leaves):
+def _simulate(
+    search,
+    tree,
+    trees,
+    start,
+    copy,
+    evaluate,
+    model,
+    legal,
+    noise,
+    schedule,
+    formula,
+    simulations,
+    seed,
+    x,
+    edges,
+    everything,
+    leaves,
+):
     """Simulations of all trees in step, `tree(trees, t)` being number t; False if the model could not be evaluated."""
-    (embeddings, discounts, root_embedding, root_prior, root_value, embedding, action, next_embedding, reward, discount,
-     prior, value) = x
+    (
+        embeddings,
+        discounts,
+        root_embedding,
+        root_prior,
+        root_value,
+        embedding,
+        action,
+        next_embedding,
+        reward,
+        discount,
+        prior,
+        value,
+    ) = x
     for b in range(len(leaves)):
         copy(embeddings[b, 0], root_embedding[b])
-        if not _begin_tree(search, tree(trees, start + b), seed, start + b, legal[start + b], root_prior[b],
-                           root_value[b], noise[start + b], formula, edges):
+        if not _begin_tree(
+            search,
+            tree(trees, start + b),
+            seed,
+            start + b,
+            legal[start + b],
+            root_prior[b],
+            root_value[b],
+            noise[start + b],
+            formula,
+            edges,
+        ):
             return True
     for _ in range(simulations):
         for b in range(len(leaves)):
@@ -165,8 +227,9 @@ def _simulate(search, tree, trees, start, copy, evaluate, model, legal, noise, s
             return False
         for b in range(len(leaves)):
             copy(embeddings[b, leaves[b]], next_embedding[b])
-            if not _back_up(tree(trees, start + b), leaves[b], reward[b], discount[b], value[b], everything,
-                            prior[b], discounts[b]):
+            if not _back_up(
+                tree(trees, start + b), leaves[b], reward[b], discount[b], value[b], everything, prior[b], discounts[b]
+            ):
                 return True
     return True
 
@@ -194,8 +257,25 @@ def search_functions(search, tree, noise, schedule, formula, simulations, seed, 
         search.representation(params, observations[b], x.root_embedding[b])
         x.root_value[b] = search.prediction(params, x.root_embedding[b], edges.sigma)
         _softmax(edges.sigma, legal[b], x.root_prior[b])
-    _simulate(search, row, tree, 0, _copy, _call_functions, params, legal, noise, schedule, formula, simulations, seed,
-              x, edges, everything, np.empty(trees, np.int64))
+    _simulate(
+        search,
+        row,
+        tree,
+        0,
+        _copy,
+        _call_functions,
+        params,
+        legal,
+        noise,
+        schedule,
+        formula,
+        simulations,
+        seed,
+        x,
+        edges,
+        everything,
+        np.empty(trees, np.int64),
+    )
 
 
 @template
@@ -227,8 +307,25 @@ def search_programs(search, context, chunk):
     edges, everything = new_edges(actions), np.ones(actions, np.bool_)
     if run_all(roots) != 0:
         p[FAILED] = 1
-    elif not _simulate(search, tree_at, w, start, _copy_bytes, _call_programs, steps, legal, noise, schedule, formula,
-                       w[_SIMULATIONS], w[_SEED], x, edges, everything, np.empty(trees, np.int64)):
+    elif not _simulate(
+        search,
+        tree_at,
+        w,
+        start,
+        _copy_bytes,
+        _call_programs,
+        steps,
+        legal,
+        noise,
+        schedule,
+        formula,
+        w[_SIMULATIONS],
+        w[_SEED],
+        x,
+        edges,
+        everything,
+        np.empty(trees, np.int64),
+    ):
         p[FAILED] = 2
 
 

@@ -16,8 +16,19 @@ from ..tree import PROVEN, TERMINAL, add_node
 from .simulation import KNOWN, NEW, Work, add_noise, expand_with, take_back
 
 __all__ = [
-    "CHANCE", "PLAIN", "WITH_PRIORS", "attach", "descend", "draw", "finish", "given_chances", "grow", "noise", "start",
-    "undo", "written",
+    "CHANCE",
+    "PLAIN",
+    "WITH_PRIORS",
+    "attach",
+    "descend",
+    "draw",
+    "finish",
+    "given_chances",
+    "grow",
+    "noise",
+    "start",
+    "undo",
+    "written",
 ]
 
 CHANCE, PLAIN, WITH_PRIORS = range(3)  # what the edges of a node are made of
@@ -45,9 +56,15 @@ def _parts(w, t):
     longest, actions, outcomes, players = w[NODE_CAPACITY] + 2, w[_ACTIONS], w[_OUTCOMES], w[_PLAYERS]
     path, values = carray(at(w[_PATH]), (longest,), np.int64), carray(at(w[_VALUES]), (players,), np.float64)
     work = Work(
-        path, carray(at(w[_MOVERS]), (longest,), np.int64), carray(at(w[_COUNTED]), (longest,), np.int64),
-        carray(at(w[_MASK]), (actions,), np.bool_), carray(at(w[_PROBABILITIES]), (outcomes,), np.float64),
-        values, values, carray(at(w[_PRIORS]), (actions,), np.float32), path,
+        path,
+        carray(at(w[_MOVERS]), (longest,), np.int64),
+        carray(at(w[_COUNTED]), (longest,), np.int64),
+        carray(at(w[_MASK]), (actions,), np.bool_),
+        carray(at(w[_PROBABILITIES]), (outcomes,), np.float64),
+        values,
+        values,
+        carray(at(w[_PRIORS]), (actions,), np.float32),
+        path,
     )
     return tree_at(w, t), carray(at(w[_PARAMETERS]), (16,), np.float64), work
 

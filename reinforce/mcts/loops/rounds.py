@@ -15,14 +15,38 @@ from ..tree import NAN_NODE, PROVEN, RAN, STATUS
 from .simulation import FULL
 from .solver import bounded, worst_value
 
-__all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage",
-           "width"]
+__all__ = [
+    "BEGIN",
+    "CONCLUDE",
+    "PLAN",
+    "RESULTS",
+    "SEED",
+    "SIMULATIONS",
+    "STEP",
+    "TALLY",
+    "TEMPERATURE",
+    "manage",
+    "width",
+]
 
 BEGIN, PLAN, TALLY, CONCLUDE = range(4)
 # places in the context: addresses of arrays, numbers of the batch, numbers of the search, and what a tally gives
 (
-    _GOALS, _BUDGETS, _WAITS, _SEEDS, _OUT, _SCRATCH, _ITEM, _REPLICAS, _ACTIONS, _PLAYERS, SEED, SIMULATIONS, STEP,
-    TEMPERATURE, RESULTS,
+    _GOALS,
+    _BUDGETS,
+    _WAITS,
+    _SEEDS,
+    _OUT,
+    _SCRATCH,
+    _ITEM,
+    _REPLICAS,
+    _ACTIONS,
+    _PLAYERS,
+    SEED,
+    SIMULATIONS,
+    STEP,
+    TEMPERATURE,
+    RESULTS,
 ) = range(FIRST_FREE, FIRST_FREE + 15)
 _ARRAYS, _NUMBERS = 4, 4  # of a root's results, see `conclude`
 _COARSE = 8 * 2.0**-24  # eight times what the means that a selection compares are rounded by
@@ -87,9 +111,12 @@ def conclude(w, r):
         carray(at(w[_SCRATCH]), (2, actions), np.float64),
     )
     a, b = r * actions, (r + 1) * actions
-    visits, values, priors, policy = out[a:b], out[n * actions + a : n * actions + b], out[
-        2 * n * actions + a : 2 * n * actions + b
-    ], out[3 * n * actions + a : 3 * n * actions + b]
+    visits, values, priors, policy = (
+        out[a:b],
+        out[n * actions + a : n * actions + b],
+        out[2 * n * actions + a : 2 * n * actions + b],
+        out[3 * n * actions + a : 3 * n * actions + b],
+    )
     exact, weights = scratch[0], scratch[1]
     for k in range(actions):
         visits[k], values[k], priors[k], exact[k], weights[k] = 0.0, 0.0, 0.0, np.nan, 1.0
@@ -151,9 +178,11 @@ def conclude(w, r):
     draw, temperature = random.uniform(tree_at(w, r * replicas).streams), np.int64(w[TEMPERATURE]).view(np.float64)
     numbers = out[_ARRAYS * n * actions :]
     numbers[r] = choose(weights, values, top, temperature, draw)
-    numbers[n + r], numbers[2 * n + r], numbers[3 * n + r] = best if decided else root_total / max(
-        root_visits, 1.0
-    ), proven, ran
+    numbers[n + r], numbers[2 * n + r], numbers[3 * n + r] = (
+        best if decided else root_total / max(root_visits, 1.0),
+        proven,
+        ran,
+    )
 
 
 @device

@@ -28,9 +28,36 @@ from ..tree import (
 )
 
 __all__ = [
-    "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NOT_FINITE", "NOT_ZERO_SUM", "NO_ACTION", "RAISED", "TOO_LONG",
-    "Sizes", "Work", "add_noise", "descend", "draw_outcome", "expand", "expand_any", "expand_with", "finish", "finite",
-    "forget", "grow", "keep_order", "know", "new_child", "new_root", "new_work", "run_tree", "select_any", "shuffle",
+    "BAD_PLAYER",
+    "BAD_PRIORS",
+    "FULL",
+    "KNOWN",
+    "NEW",
+    "NOT_FINITE",
+    "NOT_ZERO_SUM",
+    "NO_ACTION",
+    "RAISED",
+    "TOO_LONG",
+    "Sizes",
+    "Work",
+    "add_noise",
+    "descend",
+    "draw_outcome",
+    "expand",
+    "expand_any",
+    "expand_with",
+    "finish",
+    "finite",
+    "forget",
+    "grow",
+    "keep_order",
+    "know",
+    "new_child",
+    "new_root",
+    "new_work",
+    "run_tree",
+    "select_any",
+    "shuffle",
     "take_back",
 ]
 
@@ -67,9 +94,15 @@ def new_work(sizes, dtype):
     """A `Work`, for states of this dtype."""
     longest, actions, outcomes, players = sizes
     return Work(
-        np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64),
-        np.empty(actions, np.bool_), np.empty(outcomes, np.float64), np.empty(players, np.float64),
-        np.empty(players, np.float64), np.empty(actions, np.float32), np.empty(1, dtype),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(actions, np.bool_),
+        np.empty(outcomes, np.float64),
+        np.empty(players, np.float64),
+        np.empty(players, np.float64),
+        np.empty(actions, np.float32),
+        np.empty(1, dtype),
     )
 
 

@@ -180,8 +180,7 @@ def no_chances(rules, states, work, d):
 
 @template
 def _expected(search, tree, states, work, d):
-    """The exact value of a chance node whose children are all proven; `search.chances` writes work.probabilities.
-    """
+    """The exact value of a chance node whose children are all proven; `search.chances` writes work.probabilities."""
     link, mean, total = tree.links[work.path[d]], 0.0, 0.0
     search.chances(search.rules, states, work, d)
     for edge in range(link.first_edge, link.first_edge + link.num_edges):

@@ -190,8 +190,17 @@ def prepare_root(tree, noise, formula, edges):
 def choose_root(tree, noise, schedule, formula, edges):
     """Place among the root's edges of the one to go by, by sequential halving; `schedule` is `considered_visits`."""
     count = gather(tree, np.int64(0), edges)
-    total = completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1],
-                        formula[2], edges.sigma)
+    total = completed_q(
+        count,
+        count == formula[3],
+        tree.values[0],
+        edges.visits,
+        edges.q,
+        edges.prior,
+        formula[1],
+        formula[2],
+        edges.sigma,
+    )
     considered = np.int64(schedule[min(count, len(schedule) - 1), min(total, schedule.shape[1] - 1)])
     return root_edge(count, edges.visits, considered, edges.prior, noise, edges.sigma)
 
@@ -200,16 +209,34 @@ def choose_root(tree, noise, schedule, formula, edges):
 def choose(tree, node, formula, edges):
     """Place among the edges of any other node of the one to go by."""
     count = gather(tree, node, edges)
-    return interior_edge(count, count == formula[3], tree.values[node], edges.visits, edges.q, edges.prior, formula[1],
-                         formula[2], edges.sigma)
+    return interior_edge(
+        count,
+        count == formula[3],
+        tree.values[node],
+        edges.visits,
+        edges.q,
+        edges.prior,
+        formula[1],
+        formula[2],
+        edges.sigma,
+    )
 
 
 @lean
 def conclude(tree, noise, formula, edges, policy):
     """Write policy[num_actions], the improved one, and return the action found best at the root."""
     first, count = tree.links[0].first_edge, gather(tree, np.int64(0), edges)
-    completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2],
-                edges.sigma)
+    completed_q(
+        count,
+        count == formula[3],
+        tree.values[0],
+        edges.visits,
+        edges.q,
+        edges.prior,
+        formula[1],
+        formula[2],
+        edges.sigma,
+    )
     most = edges.visits[0]
     for k in range(count):
         most = max(most, edges.visits[k])

@@ -59,9 +59,11 @@ class MuZeroPUCT:
             value = getattr(self, name)
             check.number(value, f"MuZeroPUCT: {name}", least, error=SearchError)
         noise = self.dirichlet
-        if not isinstance(noise,
-                          tuple) or len(noise) != 2 or not (noise[0] > 0 and 0 <= noise[1] <= 1
-                                                            and noise[0] < math.inf):
+        if (
+            not isinstance(noise, tuple)
+            or len(noise) != 2
+            or not (noise[0] > 0 and 0 <= noise[1] <= 1 and noise[0] < math.inf)
+        ):
             raise SearchError(f"MuZeroPUCT: dirichlet must be (alpha > 0, fraction in 0 ... 1), got {noise!r}")
 
 

@@ -32,11 +32,15 @@ class Scored:
         try:
             python = plain(score)
         except GameError as error:
-            raise SearchError(f"MCTS: policy must be UCT(...), PUCT(...), Gumbel(...), MuZeroPUCT(...) or a function, "
-                              f"got {score!r:.80}") from error
+            raise SearchError(
+                f"MCTS: policy must be UCT(...), PUCT(...), Gumbel(...), MuZeroPUCT(...) or a function, "
+                f"got {score!r:.80}"
+            ) from error
         if required(python) != 4:
-            raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
-                              f"{python.__name__}{inspect.signature(python)}")
+            raise SearchError(
+                f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
+                f"{python.__name__}{inspect.signature(python)}"
+            )
         self.score, self.function = python, _highest(rule_function(python))
         self.key = fingerprint(python)
 

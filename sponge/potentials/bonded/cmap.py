@@ -76,10 +76,14 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
         place = 16 * simd.convert((table * n + i) * n + j, np.int32)
         u = dux = duy = zero
         for a in range(3, -1, -1):  # Horner's scheme in x, and within in y
-            c0, c1 = simd.gather(coefficients,
-                                 place + np.int32(4 * a)), simd.gather(coefficients, place + np.int32(4 * a + 1))
-            c2, c3 = simd.gather(coefficients,
-                                 place + np.int32(4 * a + 2)), simd.gather(coefficients, place + np.int32(4 * a + 3))
+            c0, c1 = (
+                simd.gather(coefficients, place + np.int32(4 * a)),
+                simd.gather(coefficients, place + np.int32(4 * a + 1)),
+            )
+            c2, c3 = (
+                simd.gather(coefficients, place + np.int32(4 * a + 2)),
+                simd.gather(coefficients, place + np.int32(4 * a + 3)),
+            )
             dux = simd.fma(dux, x, u)
             u = simd.fma(u, x, simd.fma(simd.fma(simd.fma(c3, y, c2), y, c1), y, c0))
             duy = simd.fma(duy, x, simd.fma(simd.fma(3.0 * c3, y, 2.0 * c2), y, c1))
@@ -128,8 +132,10 @@ class CMAP(Potential):
         self.phi, self.psi = (as_indices(a, "CMAP: atoms").reshape(-1, 4) for a in (phi, psi))
         self.types = as_indices(types, "CMAP: types").reshape(-1)
         if not len(self.phi) == len(self.psi) == len(self.types):
-            raise ValueError(f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, "
-                             f"{len(self.types)}")
+            raise ValueError(
+                f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, "
+                f"{len(self.types)}"
+            )
         check_indices(self.types, len(maps), "CMAP: types")
 
     @property
@@ -162,8 +168,9 @@ class CMAP(Potential):
 
     def plan(self, engine):
         maps = self.params["maps"]
-        coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps),
-                                                      _HERMITE)).reshape(-1)
+        coefficients = np.ascontiguousarray(
+            np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps), _HERMITE)
+        ).reshape(-1)
         params = np.stack([self.types, np.full(len(self.types), maps.shape[-1])], axis=1).astype(np.float64)
         return plan_terms(engine, cmap_terms, self.atoms, params, 512, coefficients, images=self.images)
 

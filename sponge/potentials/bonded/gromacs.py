@@ -10,8 +10,16 @@ from ..pairs.formulas import twelve_six
 from .terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = [
-    "cubic_bond", "fene_bond", "g96_angle", "g96_bond", "lennard_jones_pair", "morse_bond", "quartic_angle",
-    "restraint_bond", "restricted_angle", "restricted_torsion",
+    "cubic_bond",
+    "fene_bond",
+    "g96_angle",
+    "g96_bond",
+    "lennard_jones_pair",
+    "morse_bond",
+    "quartic_angle",
+    "restraint_bond",
+    "restricted_angle",
+    "restricted_torsion",
 ]
 
 
@@ -87,10 +95,13 @@ def example():
     return [
         ([potential], {})
         for potential in (
-            g96_bond(bonds, k=1e5, r0=0.14), morse_bond(bonds, depth=400.0, beta=20.0, r0=0.14),
-            cubic_bond(bonds, k=1e4, cubic=-2.0, r0=0.14), fene_bond(bonds, k=1e4, longest=2.0),
+            g96_bond(bonds, k=1e5, r0=0.14),
+            morse_bond(bonds, depth=400.0, beta=20.0, r0=0.14),
+            cubic_bond(bonds, k=1e4, cubic=-2.0, r0=0.14),
+            fene_bond(bonds, k=1e4, longest=2.0),
             restraint_bond(bonds, k=1e3, lower=0.1, upper=0.2, linear=0.25),
-            lennard_jones_pair(bonds, c6=1e-4, c12=1e-7), g96_angle(angles, k=400.0, theta0=1.9),
+            lennard_jones_pair(bonds, c6=1e-4, c12=1e-7),
+            g96_angle(angles, k=400.0, theta0=1.9),
             restricted_angle(angles, k=10.0, theta0=1.9),
             quartic_angle(angles, theta0=1.9, c0=1.0, c1=2.0, c2=200.0, c3=-30.0, c4=10.0),
             restricted_torsion(chains, k=1.0, phi0=2.0),

@@ -34,8 +34,19 @@ def _series_value(phi, c1, s1, params, at, n_params):
 @kernel(nogil=True)
 def series_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """Terms u = a_0 + sum over n of a_n cos(n phi) + b_n sin(n phi); params of a term are a_0, a_1, b_1, a_2, ..."""
-    torsion_loop(_series_value, params.size // (atoms.size // 4), chunk, positions, box, flags, layout, atoms, params,
-                 buffer, rows)
+    torsion_loop(
+        _series_value,
+        params.size // (atoms.size // 4),
+        chunk,
+        positions,
+        box,
+        flags,
+        layout,
+        atoms,
+        params,
+        buffer,
+        rows,
+    )
 
 
 def _series(potential):
@@ -59,8 +70,14 @@ def _plan(potential, engine):
     periodicity = potential.params["periodicity"]
     if np.any(periodicity != np.rint(periodicity)) or np.any(np.abs(periodicity) > _HIGHEST):
         params = np.stack(list(potential.params.values()), axis=1)
-        return plan_terms(engine, generated_kernel(potential.function, TORSION), potential.atoms, params, TORSION.chunk,
-                          images=potential.images)
+        return plan_terms(
+            engine,
+            generated_kernel(potential.function, TORSION),
+            potential.atoms,
+            params,
+            TORSION.chunk,
+            images=potential.images,
+        )
     return plan_terms(engine, series_terms, *_series(potential), TORSION.chunk, images=potential.images)
 
 
@@ -94,7 +111,8 @@ def example():
     chains = np.arange(4) + np.arange(9)[:, None]
     chains = np.concatenate([chains, chains[:5], chains[:3, ::-1]])
     m = len(chains)
-    torsions = [periodic_torsion(chains, k=np.linspace(-4.0, 15.0, m), periodicity=periodicity,
-                                 phase=np.linspace(-1.0, 3.0, m))
-                for periodicity in (1 + np.arange(m) % 6, np.full(m, 11.0))]  # the latter is no short Fourier series
+    torsions = [
+        periodic_torsion(chains, k=np.linspace(-4.0, 15.0, m), periodicity=periodicity, phase=np.linspace(-1.0, 3.0, m))
+        for periodicity in (1 + np.arange(m) % 6, np.full(m, 11.0))
+    ]  # the latter is no short Fourier series
     return [(torsions, {}), (torsions[:1], {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]

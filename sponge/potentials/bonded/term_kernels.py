@@ -128,8 +128,14 @@ def is_term(block, blocks, terms):
 def add_virial(virial, fx, fy, fz, x, y, z):
     """The six sums of a symmetric virial, with the products of eight forces and positions added."""
     xx, xy, xz, yy, yz, zz = virial
-    return (simd.fma(fx, x, xx), simd.fma(fx, y, xy), simd.fma(fx, z, xz), simd.fma(fy, y, yy), simd.fma(fy, z, yz),
-            simd.fma(fz, z, zz))
+    return (
+        simd.fma(fx, x, xx),
+        simd.fma(fx, y, xy),
+        simd.fma(fx, z, xz),
+        simd.fma(fy, y, yy),
+        simd.fma(fy, z, yz),
+        simd.fma(fz, z, zz),
+    )
 
 
 @device
@@ -170,14 +176,17 @@ def angle8(cosine, sine):
     swap = a < sine
     p, q = simd.select(swap, a, sine), simd.select(swap, sine, a)
     far = q * _OCTANT < p
-    x = p * simd.select(far, simd.splat(_COS_FAR, 8),
-                        _COS_NEAR) - q * simd.select(far, simd.splat(_SIN_FAR, 8), _SIN_NEAR)
+    x = p * simd.select(far, simd.splat(_COS_FAR, 8), _COS_NEAR) - q * simd.select(
+        far, simd.splat(_SIN_FAR, 8), _SIN_NEAR
+    )
     z = x * x
     z2 = z * z
     even = simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[9], _ASIN[7]), z2, _ASIN[5]), z2, _ASIN[3]), z2, _ASIN[1])
-    odd = simd.fma(simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[10], _ASIN[8]), z2, _ASIN[6]), z2, _ASIN[4]), z2,
-                            _ASIN[2]), z2,
-                   _ASIN[0])
+    odd = simd.fma(
+        simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[10], _ASIN[8]), z2, _ASIN[6]), z2, _ASIN[4]), z2, _ASIN[2]),
+        z2,
+        _ASIN[0],
+    )
     y = simd.fma(x * z, simd.fma(z, even, odd), x) + simd.select(far, simd.splat(_FAR, 8), _NEAR)
     y = simd.select(swap, 0.5 * math.pi - y, y)
     return simd.select(cosine < 0.0, math.pi - y, y)
@@ -269,8 +278,11 @@ def arms8(positions, cell, atoms, at):
     bx, by, bz = load8(positions, atoms, at + 8)
     cx, cy, cz = load8(positions, atoms, at + 16)
     dx, dy, dz = load8(positions, atoms, at + 24)
-    return (*image8(bx - ax, by - ay, bz - az, cell), *image8(cx - bx, cy - by, cz - bz, cell),
-            *image8(dx - cx, dy - cy, dz - cz, cell))
+    return (
+        *image8(bx - ax, by - ay, bz - az, cell),
+        *image8(cx - bx, cy - by, cz - bz, cell),
+        *image8(dx - cx, dy - cy, dz - cz, cell),
+    )
 
 
 @device
@@ -309,9 +321,14 @@ def torsion_forces8(buffer, shift, atoms, at, du, arms, frame, virial):
     add8(buffer, shift, atoms, at + 16, sx - qx, sy - qy, sz - qz)
     add8(buffer, shift, atoms, at + 24, qx, qy, qz)
     # positions relative to atom 1: -a, 0, b, b + c; forces on atoms 2 and 3 add up to s
-    return (xx + (sx * bx + qx * cx - px * ax), xy + (sx * by + qx * cy - px * ay),
-            xz + (sx * bz + qx * cz - px * az), yy + (sy * by + qy * cy - py * ay),
-            yz + (sy * bz + qy * cz - py * az), zz + (sz * bz + qz * cz - pz * az))
+    return (
+        xx + (sx * bx + qx * cx - px * ax),
+        xy + (sx * by + qx * cy - px * ay),
+        xz + (sx * bz + qx * cz - px * az),
+        yy + (sy * by + qy * cy - py * ay),
+        yz + (sy * bz + qy * cz - py * az),
+        zz + (sz * bz + qz * cz - pz * az),
+    )
 
 
 @template

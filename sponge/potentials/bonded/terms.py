@@ -69,22 +69,32 @@ def generated_kernel(function: Elementwise, kind: Kind) -> Any:
     x, *params = function.names
     names = [f"p{k}" for k in range(len(params))]
     lines, results = expressions(
-        function, [Output(), Output((x,), ((x, kind.power),
-                                           ))], arguments=["x", *names], known=kind.known, where=function.__name__
+        function,
+        [Output(), Output((x,), ((x, kind.power),))],
+        arguments=["x", *names],
+        known=kind.known,
+        where=function.__name__,
     )
     loads = [f"{name} = simd.load(params, at + {LANES * k}, {LANES})" for k, name in enumerate(names)]
     source = _SOURCE.format(
-        loop=kind.loop, given=", ".join(kind.given), n_params=len(params),
-        body="\n".join(f"    {line}" for line in [*loads, *lines]), results=", ".join(results),
+        loop=kind.loop,
+        given=", ".join(kind.given),
+        n_params=len(params),
+        body="\n".join(f"    {line}" for line in [*loads, *lines]),
+        results=", ".join(results),
     )
     return load_module(source, function.__name__).terms
 
 
-def plan_terms(engine: Any,
-               kernel: Any,  # takes (chunk, positions, box, flags, layout, atoms, params, buffer, rows, *tables)
-               atoms: np.ndarray, params: np.ndarray,  # (m, k) and (m, p)
-               chunk: int,  # terms in a chunk, roughly
-               *tables: np.ndarray, images: bool = True) -> Plan:  # images: as for `Potential`
+def plan_terms(
+    engine: Any,
+    kernel: Any,  # takes (chunk, positions, box, flags, layout, atoms, params, buffer, rows, *tables)
+    atoms: np.ndarray,
+    params: np.ndarray,  # (m, k) and (m, p)
+    chunk: int,  # terms in a chunk, roughly
+    *tables: np.ndarray,
+    images: bool = True,
+) -> Plan:  # images: as for `Potential`
     """Return the plan of a kernel of `term_kernels`."""
     m, k = atoms.shape
     if m == 0:
@@ -104,16 +114,31 @@ def plan_terms(engine: Any,
     first = np.cumsum([0, *blocks])
     layout = np.stack([first[:-1], np.diff(cuts), low, width, np.cumsum([0, *width[:-1]])], axis=1).astype(np.int64)
     # a lane has successive terms; places that are left over take the last term, which the kernel then leaves out
-    place = np.concatenate([np.minimum(np.arange(LANES * b).reshape(LANES, b).T.ravel() + s, e - 1)
-                            for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)])
+    place = np.concatenate(
+        [
+            np.minimum(np.arange(LANES * b).reshape(LANES, b).T.ravel() + s, e - 1)
+            for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)
+        ]
+    )
 
     def blocked(values):
         return np.ascontiguousarray(values[place].reshape(-1, LANES, values.shape[1]).swapaxes(1, 2)).reshape(-1)
 
     buffer, rows = np.zeros(4 * int(width.sum())), np.zeros((chunks, ROW))
     box = engine.box if images else np.zeros((3, 3))
-    task = Task(kernel, engine.positions, box, engine.flags, layout, blocked(atoms.astype(np.int32)),
-                blocked(params), buffer, rows, *tables, chunks=chunks)
+    task = Task(
+        kernel,
+        engine.positions,
+        box,
+        engine.flags,
+        layout,
+        blocked(atoms.astype(np.int32)),
+        blocked(params),
+        buffer,
+        rows,
+        *tables,
+        chunks=chunks,
+    )
     reduce = Task(add_buffers, engine.atom_starts, layout, buffer, engine.forces, chunks=engine.atom_chunks)
     return Plan(stages=[[task]], reduce=[reduce], rows=rows)
 
@@ -180,8 +205,10 @@ class TermPotential(Potential):
                 atoms = ", ".join(system.topology.describe(a) for a in self.atoms[k])
                 raise ValueError(f"{where}: parameter {name} must be finite, got {values[k]} in term {k} ({atoms})")
             if name in _ANGLES and self.kind in (ANGLE, TORSION) and np.any(np.abs(values) > 10 * np.pi):
-                raise ValueError(f"{where}: {name} must be in radians, five turns at most, got "
-                                 f"{np.ravel(values)[np.argmax(np.abs(values))]:g} (np.radians)")
+                raise ValueError(
+                    f"{where}: {name} must be in radians, five turns at most, got "
+                    f"{np.ravel(values)[np.argmax(np.abs(values))]:g} (np.radians)"
+                )
 
     def plan(self, engine):
         compiled = type(self).compiled
@@ -191,8 +218,9 @@ class TermPotential(Potential):
         m = len(self.atoms)
         columns = [np.broadcast_to(self.params[n], m) for n in function.names[1:]] or [np.zeros(m)]
         params = np.stack(columns, axis=1)
-        return plan_terms(engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk,
-                          images=self.images)
+        return plan_terms(
+            engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk, images=self.images
+        )
 
     def __reduce__(self):
         return class_and_state(self)
@@ -211,9 +239,12 @@ def _restore(handle, state):
 
 def potential_class(base: type, function: Elementwise, /, **attributes: Any) -> type:
     """A subclass of `base` under the name of `function`."""
-    attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__,
-                   "__doc__": function.__doc__,
-                   "function": function}
+    attributes |= {
+        "__module__": function.__module__,
+        "__qualname__": function.__qualname__,
+        "__doc__": function.__doc__,
+        "function": function,
+    }
     return type(function.__name__, (base,), attributes)
 
 
@@ -259,8 +290,9 @@ def checked_function(function: Any, coordinate: str, taken: Iterable[str]) -> El
     if not own.names:
         raise TypeError(f"{own.__name__}: the function's first argument must be the {coordinate}, got none")
     if wrong := sorted(set(taken) & set(own.names)):
-        raise TypeError(f"{own.__name__}: an argument must not be called {wrong[0]!r}, which the potential needs "
-                        "itself")
+        raise TypeError(
+            f"{own.__name__}: an argument must not be called {wrong[0]!r}, which the potential needs itself"
+        )
     return own
 
 
@@ -290,19 +322,27 @@ def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int
 def _decorator(kind: Kind, function: Callable | None, name: str | None, compiled: Callable | None) -> Any:
     def decorate(function):
         own = checked_function(function, kind.coordinate.__name__[:-1], ("name", "atoms"))
-        return potential_class(TermPotential, own, kind=kind, default_name=name or own.__name__,
-                               compiled=None if compiled is None else staticmethod(compiled),
-                               __signature__=inspect.Signature([
-                                   inspect.Parameter("atoms", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-                                   inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None),
-                                   *[p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-                                     for p in arguments(own)]]))
+        return potential_class(
+            TermPotential,
+            own,
+            kind=kind,
+            default_name=name or own.__name__,
+            compiled=None if compiled is None else staticmethod(compiled),
+            __signature__=inspect.Signature(
+                [
+                    inspect.Parameter("atoms", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+                    inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None),
+                    *[p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments(own)],
+                ]
+            ),
+        )
 
     return decorate if function is None else decorate(function)
 
 
-def bond_potential(function: Callable | None = None, *, name: str | None = None,
-                   compiled: Callable | None = None) -> Any:
+def bond_potential(
+    function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None
+) -> Any:
     """Make a potential of pairs of atoms from the energy of one pair as a function of the distance.
 
     Parameters
@@ -333,8 +373,9 @@ def bond_potential(function: Callable | None = None, *, name: str | None = None,
     return _decorator(BOND, function, name, compiled)
 
 
-def angle_potential(function: Callable | None = None, *, name: str | None = None,
-                    compiled: Callable | None = None) -> Any:
+def angle_potential(
+    function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None
+) -> Any:
     """Make a potential of triples of atoms from the energy as a function of the angle at the second; as
     `bond_potential`.
 
@@ -360,8 +401,9 @@ def angle_potential(function: Callable | None = None, *, name: str | None = None
     return _decorator(ANGLE, function, name, compiled)
 
 
-def torsion_potential(function: Callable | None = None, *, name: str | None = None,
-                      compiled: Callable | None = None) -> Any:
+def torsion_potential(
+    function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None
+) -> Any:
     """Make a potential of chains of four atoms from the energy as a function of the torsion angle; as `bond_potential`.
 
     The angle lies in (-pi, pi], is 0 when the outer atoms are cis, and positive clockwise (IUPAC).

@@ -76,26 +76,44 @@ class EAM(Potential):
     conserves_momentum = True
     together = slice(None)
 
-    def __init__(self, elements: Any, types: Any, *, embedding: Any, density: Any, pair: Any, drho: float, dr: float,
-                 cutoff: float):
+    def __init__(
+        self,
+        elements: Any,
+        types: Any,
+        *,
+        embedding: Any,
+        density: Any,
+        pair: Any,
+        drho: float,
+        dr: float,
+        cutoff: float,
+    ):
         self.name = "eam"
         self.elements, self.types = typed(elements, types, "EAM")
         e = len(self.elements)
         self.drho = check.positive(drho, "EAM: drho")
         self.dr, self.cutoff = check.positive(dr, "EAM: dr", "nm"), check.positive(cutoff, "EAM: cutoff", "nm")
-        self.params = {name: np.array(values, np.float64)
-                       for name, values in (("embedding", embedding), ("density", density), ("pair", pair))}
+        self.params = {
+            name: np.array(values, np.float64)
+            for name, values in (("embedding", embedding), ("density", density), ("pair", pair))
+        }
         points = self.params["pair"].shape[-1] if self.params["pair"].ndim else 0
-        shapes = {"embedding": [(e, *self.params["embedding"].shape[-1:])], "pair": [(e * (e + 1) // 2, points)],
-                  "density": [(e, points), (e, e, points)]}
+        shapes = {
+            "embedding": [(e, *self.params["embedding"].shape[-1:])],
+            "pair": [(e * (e + 1) // 2, points)],
+            "density": [(e, points), (e, e, points)],
+        }
         for name, values in self.params.items():
             if values.shape not in shapes[name] or values.shape[-1] < _FEWEST:
-                raise ValueError(f"EAM: {name} must have shape {' or '.join(map(str, shapes[name]))} with at least "
-                                 f"{_FEWEST} points for {e} elements, got {values.shape}")
+                raise ValueError(
+                    f"EAM: {name} must have shape {' or '.join(map(str, shapes[name]))} with at least "
+                    f"{_FEWEST} points for {e} elements, got {values.shape}"
+                )
             check.finite(values, f"EAM: {name}")
         if self.cutoff > points * self.dr * (1 + 1e-9):
-            raise ValueError(f"EAM: the tables must reach to the cut-off {cutoff} nm, got {points} points {dr} nm "
-                             f"apart")
+            raise ValueError(
+                f"EAM: the tables must reach to the cut-off {cutoff} nm, got {points} points {dr} nm apart"
+            )
 
     @classmethod
     def read(cls, path: Any, elements: Any) -> EAM:
@@ -119,12 +137,20 @@ class EAM(Potential):
         tables = _read(lines_of(path, "EAM.read"), where)
         used, types = assign(atoms, tables.elements, where)
         kept = [tables.elements.index(e) for e in used]
-        pairs = [a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for k, a in enumerate(kept)
-                 for b in kept[: k + 1]]
+        pairs = [
+            a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for k, a in enumerate(kept) for b in kept[: k + 1]
+        ]
         density = tables.density[kept] if tables.density.ndim == 2 else tables.density[np.ix_(kept, kept)]
-        return cls(used, types, embedding=tables.embedding[kept] * eV, density=density,
-                   pair=tables.pair[pairs] * (eV * angstrom), drho=tables.drho, dr=tables.dr * angstrom,
-                   cutoff=tables.cutoff * angstrom)
+        return cls(
+            used,
+            types,
+            embedding=tables.embedding[kept] * eV,
+            density=density,
+            pair=tables.pair[pairs] * (eV * angstrom),
+            drho=tables.drho,
+            dr=tables.dr * angstrom,
+            cutoff=tables.cutoff * angstrom,
+        )
 
     def check(self, system: System) -> None:
         """Raise if the system has another number of atoms, or too small a box."""
@@ -162,8 +188,16 @@ def _cubics(values):
     """Coefficients [..., m - 1, 4] between points [..., m], from slopes of fourth order as LAMMPS takes them."""
     f = values
     inner = ((f[..., :-4] - f[..., 4:]) + 8 * (f[..., 3:-1] - f[..., 1:-3])) / 12
-    slopes = np.concatenate([f[..., 1:2] - f[..., :1], 0.5 * (f[..., 2:3] - f[..., :1]), inner,
-                             0.5 * (f[..., -1:] - f[..., -3:-2]), f[..., -1:] - f[..., -2:-1]], axis=-1)
+    slopes = np.concatenate(
+        [
+            f[..., 1:2] - f[..., :1],
+            0.5 * (f[..., 2:3] - f[..., :1]),
+            inner,
+            0.5 * (f[..., -1:] - f[..., -3:-2]),
+            f[..., -1:] - f[..., -2:-1],
+        ],
+        axis=-1,
+    )
     rise, first, second = f[..., 1:] - f[..., :-1], slopes[..., :-1], slopes[..., 1:]
     return np.stack([first + second - 2 * rise, 3 * rise - 2 * first - second, first, f[..., :-1]], axis=-1)
 
@@ -201,10 +235,12 @@ class _Terms:
         d = displacement(positions[i] - positions[j], box)
         at = np.sqrt(np.sum(d * d, -1)) / p.dr - block
         a, b, cubics = p.types[i], p.types[j], _cubics(density)
-        one, other = (cubics[a, block], cubics[b, block]) if density.ndim == 2 else (cubics[a, b, block],
-                                                                                    cubics[b, a, block])
-        found = core.index_add(np.zeros(len(p.types)), np.concatenate([j, i]),
-                               np.concatenate([_value(one, at), _value(other, at)]))
+        one, other = (
+            (cubics[a, block], cubics[b, block]) if density.ndim == 2 else (cubics[a, b, block], cubics[b, a, block])
+        )
+        found = core.index_add(
+            np.zeros(len(p.types)), np.concatenate([j, i]), np.concatenate([_value(one, at), _value(other, at)])
+        )
         return found, at
 
     def sum(self, data, embedding, density, pair, positions, box=None):
@@ -234,8 +270,10 @@ def _read(lines, where):
             return _setfl(lines, words[1:], where)
     if len(lines) > 3 and len(lines[1].split()) >= 2 and lines[1].split()[0].isdigit():
         return _funcfl(lines, where)
-    raise FileFormatError(f"{where}: must be a funcfl, setfl or Finnis-Sinclair file (elements in line 2 or 4), got "
-                          f"{lines[3] if len(lines) > 3 else 'a file of ' + str(len(lines)) + ' lines'!r}")
+    raise FileFormatError(
+        f"{where}: must be a funcfl, setfl or Finnis-Sinclair file (elements in line 2 or 4), got "
+        f"{lines[3] if len(lines) > 3 else 'a file of ' + str(len(lines)) + ' lines'!r}"
+    )
 
 
 def _grid(line, where):
@@ -246,8 +284,10 @@ def _grid(line, where):
     if nrho != int(nrho) or nr != int(nr) or min(nrho, nr) < _FEWEST + 1:
         raise FileFormatError(f"{where}: nrho and nr must be integers above {_FEWEST}, got {nrho:g} and {nr:g}")
     if not (drho > 0 and dr > 0 and 0 < cutoff <= nr * dr * (1 + 1e-6)):
-        raise FileFormatError(f"{where}: points must be evenly spaced, at positive distances, up to the cut-off, got "
-                              f"drho {drho}, dr {dr}, nr {int(nr)} and cut-off {cutoff}")
+        raise FileFormatError(
+            f"{where}: points must be evenly spaced, at positive distances, up to the cut-off, got "
+            f"drho {drho}, dr {dr}, nr {int(nr)} and cut-off {cutoff}"
+        )
     return int(nrho), drho, int(nr), dr, cutoff
 
 
@@ -269,8 +309,9 @@ class _Numbers:
             line = self.line()
             found += numbers_in(line, f"{self.where}, line {self.at}: {name}")
         if len(found) > count:
-            raise FileFormatError(f"{self.where}, line {self.at}: {name} must end with its {count} numbers, got "
-                                  f"{len(found)}")
+            raise FileFormatError(
+                f"{self.where}, line {self.at}: {name} must end with its {count} numbers, got {len(found)}"
+            )
         return np.array(found)
 
     def end(self):
@@ -286,8 +327,15 @@ def _funcfl(lines, where):
     charges, density = numbers.table(nr, "effective charges"), numbers.table(nr, "densities")
     numbers.end()
     # LAMMPS takes one point less of each table (PairEAM::file2array)
-    return _Tables([symbols([int(number)], where)[0]], embedding[None, :-1], density[None, :-1],
-                   _CHARGES * charges[None, :-1] ** 2, drho, dr, cutoff)
+    return _Tables(
+        [symbols([int(number)], where)[0]],
+        embedding[None, :-1],
+        density[None, :-1],
+        _CHARGES * charges[None, :-1] ** 2,
+        drho,
+        dr,
+        cutoff,
+    )
 
 
 def _setfl(lines, elements, where):
@@ -298,8 +346,10 @@ def _setfl(lines, elements, where):
     alloy, both = e * (nrho + nr) + pairs, e * (nrho + e * nr) + pairs
     header = range(3 * e, 6 * e + 1)  # words that are no table's
     if present - alloy not in header and present - both not in header:
-        raise FileFormatError(f"{where}: the tables must hold {alloy} (setfl) or {both} (Finnis-Sinclair) numbers, got "
-                              f"about {present - 4 * e}: the file is truncated or damaged")
+        raise FileFormatError(
+            f"{where}: the tables must hold {alloy} (setfl) or {both} (Finnis-Sinclair) numbers, got "
+            f"about {present - 4 * e}: the file is truncated or damaged"
+        )
     sources = 1 if present - alloy in header else e
     numbers = _Numbers(lines, 5, where)
     embedding: list[np.ndarray] = []
@@ -307,16 +357,26 @@ def _setfl(lines, elements, where):
     for element in elements:
         words = numbers.line().split()
         if len(words) < 3 or not words[0].isdigit():
-            raise FileFormatError(f"{where}, line {numbers.at}: must be 'number mass constant lattice' of {element}, "
-                                  f"got {' '.join(words)[:60]!r}")
+            raise FileFormatError(
+                f"{where}, line {numbers.at}: must be 'number mass constant lattice' of {element}, "
+                f"got {' '.join(words)[:60]!r}"
+            )
         embedding.append(numbers.table(nrho, f"embedding energies of {element}"))
         density.append([numbers.table(nr, f"densities of {element}") for _ in range(sources)])
-    pair = [numbers.table(nr, f"pair energies of {elements[a]} and {elements[b]}") for a in range(e)
-            for b in range(a + 1)]
+    pair = [
+        numbers.table(nr, f"pair energies of {elements[a]} and {elements[b]}") for a in range(e) for b in range(a + 1)
+    ]
     numbers.end()
     densities = np.array(density)
-    return _Tables(list(elements), np.array(embedding), densities[:, 0] if sources == 1 else densities, np.array(pair),
-                   drho, dr, cutoff)
+    return _Tables(
+        list(elements),
+        np.array(embedding),
+        densities[:, 0] if sources == 1 else densities,
+        np.array(pair),
+        drho,
+        dr,
+        cutoff,
+    )
 
 
 def example():
@@ -327,8 +387,21 @@ def example():
     for density, box in (((2, 25), None), ((2, 2, 25), lean), ((1, 25), lean)):
         e = density[0]
         scale = rng.uniform(0.5, 1.5, density[:-1])[..., None]
-        found.append(([EAM(["Cu", "Ni"][:e], np.arange(14) % e, drho=0.6, dr=0.02, cutoff=0.48,
-                           embedding=-30 * rng.uniform(0.5, 1.5, (e, 1)) * np.sqrt(x + 0.1),
-                           density=scale * (1 - x) ** 3,
-                           pair=rng.uniform(5, 9, (e * (e + 1) // 2, 1)) * (1 - x) ** 4)], {"n": 14, "box": box}))
+        found.append(
+            (
+                [
+                    EAM(
+                        ["Cu", "Ni"][:e],
+                        np.arange(14) % e,
+                        drho=0.6,
+                        dr=0.02,
+                        cutoff=0.48,
+                        embedding=-30 * rng.uniform(0.5, 1.5, (e, 1)) * np.sqrt(x + 0.1),
+                        density=scale * (1 - x) ** 3,
+                        pair=rng.uniform(5, 9, (e * (e + 1) // 2, 1)) * (1 - x) ** 4,
+                    )
+                ],
+                {"n": 14, "box": box},
+            )
+        )
     return found

@@ -165,21 +165,62 @@ def plan(potential: EAM, engine: Engine) -> Plan:
     density, pair, embedding = potential.splines()
     table = aligned_zeros((elements, elements, *pair.shape[2:-1], 8), np.float64)
     table[..., :4], table[..., 4:] = density, pair
-    splines = Splines(1 / potential.dr, table.shape[2], elements, table.reshape(-1), 1 / potential.drho,
-                      np.ascontiguousarray(embedding))
+    splines = Splines(
+        1 / potential.dr,
+        table.shape[2],
+        elements,
+        table.reshape(-1),
+        1 / potential.drho,
+        np.ascontiguousarray(embedding),
+    )
     types, kinds = potential.types, np.zeros(len(rows.atoms) + 1, np.int32)
     home, first = np.zeros(n, np.int32), np.zeros(len(rows.atoms), np.int32)
-    kept = Kept(np.zeros((n, 2), np.int64), np.zeros(rows.rows.size + 8, np.int32),
-                aligned_zeros((min(elements, 2), rows.rows.size), np.float64))
+    kept = Kept(
+        np.zeros((n, 2), np.int64),
+        np.zeros(rows.rows.size + 8, np.int32),
+        aligned_zeros((min(elements, 2), rows.rows.size), np.float64),
+    )
     embedded, forces, by_atom = np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3))
     chunks, sums = rows.chunks, np.zeros((rows.chunks, ROW))
     rows.after_sorting(Task(describe, n, rows.sizes, types, rows.atoms, kinds, home, first))
     own = chunks, n
     return Plan(
-        stages=[[Task(densities, *own, engine.flags, potential.cutoff, splines, rows.xs, kinds, rows.counts, rows.rows,
-                      kept, embedded, forces, sums, chunks=chunks)],
-                [Task(spread, chunks, rows.sizes, first, embedded, rows.xs, chunks=chunks)],
-                [Task(embedding_forces, *own, engine.flags, rows.xs, rows.atoms, kept, forces, by_atom, sums,
-                      chunks=chunks)]],
+        stages=[
+            [
+                Task(
+                    densities,
+                    *own,
+                    engine.flags,
+                    potential.cutoff,
+                    splines,
+                    rows.xs,
+                    kinds,
+                    rows.counts,
+                    rows.rows,
+                    kept,
+                    embedded,
+                    forces,
+                    sums,
+                    chunks=chunks,
+                )
+            ],
+            [Task(spread, chunks, rows.sizes, first, embedded, rows.xs, chunks=chunks)],
+            [
+                Task(
+                    embedding_forces,
+                    *own,
+                    engine.flags,
+                    rows.xs,
+                    rows.atoms,
+                    kept,
+                    forces,
+                    by_atom,
+                    sums,
+                    chunks=chunks,
+                )
+            ],
+        ],
         reduce=[Task(add_forces, engine.atom_starts, by_atom, engine.forces, chunks=engine.atom_chunks)],
-        rows=sums, before=rows.before)
+        rows=sums,
+        before=rows.before,
+    )

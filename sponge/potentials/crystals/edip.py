@@ -25,8 +25,11 @@ _FALL, _TRIPLE, _SLOPE = OWN, OWN + 1, OWN + 2
 def _shape(p, z):
     """Coefficients of the three-body energy at a coordination: tau, its derivative, and Q."""
     fade = math.exp(-p[_U4] * z)
-    return (p[_U1] + p[_U2] * fade * (p[_U3] - fade), p[_U2] * p[_U4] * fade * (2 * fade - p[_U3]),
-            p[_Q] * math.exp(-p[_MU] * z))
+    return (
+        p[_U1] + p[_U2] * fade * (p[_U3] - fade),
+        p[_U2] * p[_U4] * fade * (2 * fade - p[_U3]),
+        p[_Q] * math.exp(-p[_MU] * z),
+    )
 
 
 @template
@@ -159,15 +162,17 @@ class EDIP(EnvironmentPotential):
 
     name = "edip"
     columns = ("A", "B", "a", "c", "alpha", "beta", "eta", "gamma", "lambda", "mu", "rho", "sigma", "Q0", "u1", "u2",
-               "u3", "u4")
+               "u3", "u4")  # fmt: skip
     units = {"A": eV, "lambda": eV, **dict.fromkeys(("B", "a", "c", "gamma", "sigma"), angstrom)}
     kernel = _energies
 
     def __init__(self, elements: Any, types: Any, **params: Any):
         super().__init__(elements, types, **params)
         if not np.all((self.params["c"] > 0) & (self.params["c"] < self.params["a"])):
-            raise ValueError(f"EDIP: c must lie between 0 and a, got {self.params['c'].ravel()[0]} and "
-                             f"{self.params['a'].ravel()[0]} nm")
+            raise ValueError(
+                f"EDIP: c must lie between 0 and a, got {self.params['c'].ravel()[0]} and "
+                f"{self.params['a'].ravel()[0]} nm"
+            )
 
     def reach(self, params: dict[str, Any]) -> np.ndarray:
         return params["a"]
@@ -192,8 +197,27 @@ class EDIP(EnvironmentPotential):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    return examples(6, lambda e, scale: EDIP(
-        ["Si", "C"][:e], np.arange(14) % e, A=80 * scale(), B=0.15 * scale(), a=0.35 * scale(), c=0.2 * scale(),
-        alpha=3 * scale(), beta=0.007 * scale(), eta=0.25 * scale(), gamma=0.11 * scale(), mu=0.4 * scale(),
-        rho=1.2 * scale(), sigma=0.06 * scale(), Q0=3 * scale(), u1=-0.17 * scale(), u2=3 * scale(),
-        u3=0.3 * scale(), u4=0.6 * scale(), **{"lambda": 20 * scale()}))
+    return examples(
+        6,
+        lambda e, scale: EDIP(
+            ["Si", "C"][:e],
+            np.arange(14) % e,
+            A=80 * scale(),
+            B=0.15 * scale(),
+            a=0.35 * scale(),
+            c=0.2 * scale(),
+            alpha=3 * scale(),
+            beta=0.007 * scale(),
+            eta=0.25 * scale(),
+            gamma=0.11 * scale(),
+            mu=0.4 * scale(),
+            rho=1.2 * scale(),
+            sigma=0.06 * scale(),
+            Q0=3 * scale(),
+            u1=-0.17 * scale(),
+            u2=3 * scale(),
+            u3=0.3 * scale(),
+            u4=0.6 * scale(),
+            **{"lambda": 20 * scale()},
+        ),
+    )

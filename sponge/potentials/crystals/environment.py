@@ -26,8 +26,22 @@ if TYPE_CHECKING:
     from ...engine.engine import Engine
     from ...system import System
 
-__all__ = ["DX", "DY", "DZ", "GX", "GY", "GZ", "KIND", "OWN", "RADIUS", "EnvironmentPotential", "Neighborhood",
-           "examples", "finish_atom", "start_atom"]
+__all__ = [
+    "DX",
+    "DY",
+    "DZ",
+    "GX",
+    "GY",
+    "GZ",
+    "KIND",
+    "OWN",
+    "RADIUS",
+    "EnvironmentPotential",
+    "Neighborhood",
+    "examples",
+    "finish_atom",
+    "start_atom",
+]
 
 # Columns of the table of an atom's neighbors: vector to the neighbor, its length, derivatives of the energy by the
 # vector, element; then those of the potential.
@@ -87,13 +101,16 @@ class EnvironmentPotential(Potential):
         for name in self.columns:
             values = np.array(params[name], np.float64)
             if values.shape not in ((), (e, e, e)) or not np.all(np.isfinite(values)):
-                raise ValueError(f"{where}: {name} must be a finite number or of shape {(e, e, e)}, got "
-                                 f"{values if values.size < 9 else values.shape}")
+                raise ValueError(
+                    f"{where}: {name} must be a finite number or of shape {(e, e, e)}, got "
+                    f"{values if values.size < 9 else values.shape}"
+                )
             own = self.constants if name in self.fixed else self.params
             own[name] = np.array(np.broadcast_to(values, (e, e, e)))
         if not np.all(np.diagonal(np.atleast_3d(self.reach(self.all_params())), axis1=1, axis2=2) > 0):
-            raise ValueError(f"{where}: cut-offs of pairs must be positive, got "
-                             f"{np.min(self.reach(self.all_params()))} nm")
+            raise ValueError(
+                f"{where}: cut-offs of pairs must be positive, got {np.min(self.reach(self.all_params()))} nm"
+            )
 
     @classmethod
     def read(cls, path: Any, elements: Any) -> Any:
@@ -181,8 +198,18 @@ class EnvironmentPotential(Potential):
         second = np.repeat(start, count) + np.arange(len(first)) - np.repeat(np.cumsum(count) - count, count)
         first, second = first[first != second], second[first != second]
         t, lengths = self.types, np.linalg.norm(displacement(positions[j] - positions[i], box), axis=1)
-        return Neighborhood(i, j, first, second, t[i[first]], t[j[first]], t[j[second]], np.stack([t[i], t[j]], 1),
-                            lengths, lengths < reach[t[i], t[j], t[j]])
+        return Neighborhood(
+            i,
+            j,
+            first,
+            second,
+            t[i[first]],
+            t[j[first]],
+            t[j[second]],
+            np.stack([t[i], t[j]], 1),
+            lengths,
+            lengths < reach[t[i], t[j], t[j]],
+        )
 
     def plan(self, engine: Engine) -> Plan:
         """Kernels in two stages: energies of atoms with their derivatives by vectors to neighbors, forces."""
@@ -196,11 +223,32 @@ class EnvironmentPotential(Potential):
         scratch = np.zeros((chunks, _COLUMNS, rows.rows.shape[1] + 8))
         rows.after_sorting(Task(describe, n, rows.sizes, self.types, rows.atoms, kinds, home, first))
         return Plan(
-            stages=[[Task(type(self).kernel, chunks, n, engine.flags, self.cutoff, rows.xs, kinds, first, rows.counts,
-                          rows.rows, table, bonds, scratch, sums, chunks=chunks)],
-                    [Task(collect, chunks, n, rows.atoms, bonds, forces, chunks=chunks)]],
+            stages=[
+                [
+                    Task(
+                        type(self).kernel,
+                        chunks,
+                        n,
+                        engine.flags,
+                        self.cutoff,
+                        rows.xs,
+                        kinds,
+                        first,
+                        rows.counts,
+                        rows.rows,
+                        table,
+                        bonds,
+                        scratch,
+                        sums,
+                        chunks=chunks,
+                    )
+                ],
+                [Task(collect, chunks, n, rows.atoms, bonds, forces, chunks=chunks)],
+            ],
             reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)],
-            rows=sums, before=rows.before)
+            rows=sums,
+            before=rows.before,
+        )
 
 
 def examples(seed: int, make: Callable[[int, Callable[[], np.ndarray]], Potential]) -> list[Any]:
@@ -209,8 +257,9 @@ def examples(seed: int, make: Callable[[int, Callable[[], np.ndarray]], Potentia
     `make` gets the number of elements, and a function that draws factors (e, e, e) near 1.
     """
     rng, boxes = np.random.default_rng(seed), (None, [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.3]])
-    return [([make(e, partial(rng.uniform, 0.9, 1.1, (e, e, e)))], {"n": 14, "box": box})
-            for e, box in enumerate(boxes, 1)]
+    return [
+        ([make(e, partial(rng.uniform, 0.9, 1.1, (e, e, e)))], {"n": 14, "box": box}) for e, box in enumerate(boxes, 1)
+    ]
 
 
 def _entries(lines, count, where):
@@ -220,12 +269,15 @@ def _entries(lines, count, where):
     for at in range(0, len(words), 3 + count):
         names = tuple(words[at : at + 3])
         if wrong := [name for name in names if not name[:1].isalpha()]:
-            raise FileFormatError(f"{where}: an entry must begin with three elements, got {wrong[0]!r} (an entry has "
-                                  f"{count} numbers)")
+            raise FileFormatError(
+                f"{where}: an entry must begin with three elements, got {wrong[0]!r} (an entry has {count} numbers)"
+            )
         numbers = words[at + 3 : at + 3 + count]
         if len(numbers) < count:
-            raise FileFormatError(f"{where}: the entry {' '.join(names)} must have {count} numbers, got "
-                                  f"{len(numbers)}: the file is truncated")
+            raise FileFormatError(
+                f"{where}: the entry {' '.join(names)} must have {count} numbers, got "
+                f"{len(numbers)}: the file is truncated"
+            )
         if names in found:
             raise FileFormatError(f"{where}: the file must have one entry for {' '.join(names)}, got two")
         found[names] = numbers_in(" ".join(numbers), f"{where}: {' '.join(names)}")

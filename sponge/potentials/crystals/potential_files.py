@@ -51,8 +51,10 @@ def symbols(elements: Any, where: str) -> np.ndarray:
     given = np.asarray(elements)
     if given.dtype.kind in "iu":
         if given.size and not 0 < given.min() <= given.max() < len(SYMBOLS):
-            raise ValueError(f"{where}: elements must be symbols or atomic numbers 1 to {len(SYMBOLS) - 1}, got "
-                             f"{given.min()} to {given.max()}")
+            raise ValueError(
+                f"{where}: elements must be symbols or atomic numbers 1 to {len(SYMBOLS) - 1}, got "
+                f"{given.min()} to {given.max()}"
+            )
         given = np.array(SYMBOLS)[given]
     if given.dtype.kind != "U" or given.ndim != 1 or not given.size:
         raise ValueError(f"{where}: elements must be one symbol or atomic number for each atom, got {elements!r}")
@@ -66,8 +68,10 @@ def assign(atoms: np.ndarray, known: Iterable[str], where: str) -> tuple[tuple[s
     """
     known, present = list(known), set(atoms.tolist())
     if missing := sorted(present - set(known)):
-        raise ValueError(f"{where}: the file must have parameters for {missing[0]}, got {', '.join(known)}"
-                         f"{'' if missing[0].upper() in NUMBERS else ' (not an element)'}")
+        raise ValueError(
+            f"{where}: the file must have parameters for {missing[0]}, got {', '.join(known)}"
+            f"{'' if missing[0].upper() in NUMBERS else ' (not an element)'}"
+        )
     used = tuple(e for e in known if e in present)
     numbers = {e: k for k, e in enumerate(used)}
     return used, np.array([numbers[e] for e in atoms.tolist()], np.int32)
@@ -83,7 +87,9 @@ def typed(elements: Iterable[str], types: Any, where: str) -> tuple[tuple[str, .
 def check_fit(potential: Any, system: SystemLike) -> None:
     """Raise ValueError unless there is a type for each atom, or BoxError if the cut-off is too large for the box."""
     if len(potential.types) != system.n:
-        raise ValueError(f"{type(potential).__name__}: there must be an element for each of {system.n} atoms, got "
-                         f"{len(potential.types)}")
+        raise ValueError(
+            f"{type(potential).__name__}: there must be an element for each of {system.n} atoms, got "
+            f"{len(potential.types)}"
+        )
     if system.box is not None:
         check_cutoff(potential.name, potential.cutoff, system.box)

@@ -78,13 +78,18 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
                     third = simd.convert(third, np.int32)
                     same = third * np.int32(numbers) + np.int32(at)
                     turned = (third * np.int32(elements) + np.int32(kind * elements * elements + other)) * np.int32(
-                        numbers)  # the same triple
-                    rest, other_rest = (simd.gather(flat, same + np.int32(_COSINE)),
-                                        simd.gather(flat, turned + np.int32(_COSINE)))
-                    strength = (simd.gather(flat, same + np.int32(_EPSILON))
-                                * simd.gather(flat, same + np.int32(_LAMBDA)))
-                    other_strength = (simd.gather(flat, turned + np.int32(_EPSILON))
-                                      * simd.gather(flat, turned + np.int32(_LAMBDA)))
+                        numbers
+                    )  # the same triple
+                    rest, other_rest = (
+                        simd.gather(flat, same + np.int32(_COSINE)),
+                        simd.gather(flat, turned + np.int32(_COSINE)),
+                    )
+                    strength = simd.gather(flat, same + np.int32(_EPSILON)) * simd.gather(
+                        flat, same + np.int32(_LAMBDA)
+                    )
+                    other_strength = simd.gather(flat, turned + np.int32(_EPSILON)) * simd.gather(
+                        flat, turned + np.int32(_LAMBDA)
+                    )
                 cosine = (x * u + y * v + z * w) * (inverse * second)
                 slope, other_slope = strength * (cosine - rest), other_strength * (cosine - other_rest)
                 both = 0.5 * (slope * (cosine - rest) + other_slope * (cosine - other_rest))
@@ -158,7 +163,7 @@ class StillingerWeber(EnvironmentPotential):
         (a, b), inside = near.ab.T, near.inside
         sigma = params["sigma"][a, b, b]
         past = sigma / np.where(inside, r - params["a"][a, b, b] * sigma, -sigma)
-        powers = (params["B"][a, b, b] * (sigma / r) ** params["p"][a, b, b] - (sigma / r) ** params["q"][a, b, b])
+        powers = params["B"][a, b, b] * (sigma / r) ** params["p"][a, b, b] - (sigma / r) ** params["q"][a, b, b]
         pair = params["A"][a, b, b] * params["epsilon"][a, b, b] * powers * np.exp(past)
         triple = np.where(inside, np.exp(params["gamma"][a, b, b] * past), 0.0)
         at = near.a, near.b, near.c
@@ -168,7 +173,19 @@ class StillingerWeber(EnvironmentPotential):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    return examples(4, lambda e, scale: StillingerWeber(
-        ["Cd", "Te"][:e], np.arange(14) % e, epsilon=20 * scale(), sigma=0.2 * scale(), a=1.8 * scale(),
-        gamma=1.2 * scale(), cosine=-scale() / 3, p=4, q=0.5 * scale(), tolerance=0,
-        **{"lambda": 2 * scale(), "A": 7 * scale(), "B": 0.6 * scale()}))
+    return examples(
+        4,
+        lambda e, scale: StillingerWeber(
+            ["Cd", "Te"][:e],
+            np.arange(14) % e,
+            epsilon=20 * scale(),
+            sigma=0.2 * scale(),
+            a=1.8 * scale(),
+            gamma=1.2 * scale(),
+            cosine=-scale() / 3,
+            p=4,
+            q=0.5 * scale(),
+            tolerance=0,
+            **{"lambda": 2 * scale(), "A": 7 * scale(), "B": 0.6 * scale()},
+        ),
+    )

@@ -90,8 +90,10 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
             repulsion, attraction = p[_A] * math.exp(-p[_LAMBDA1] * r), p[_B] * math.exp(-p[_LAMBDA2] * r)
             total += fade * (repulsion - order * attraction)
             through = -0.5 * fade * attraction * by_zeta
-            along = through * by_r + 0.5 * (fall * (repulsion - order * attraction)
-                                            + fade * (order * p[_LAMBDA2] * attraction - p[_LAMBDA1] * repulsion))
+            along = through * by_r + 0.5 * (
+                fall * (repulsion - order * attraction)
+                + fade * (order * p[_LAMBDA2] * attraction - p[_LAMBDA1] * repulsion)
+            )
             gx, gy, gz = 0.0, 0.0, 0.0
             if through != 0.0:
                 for k in range(m):
@@ -147,8 +149,15 @@ class Tersoff(EnvironmentPotential):
 
     name = "tersoff"
     columns = ("m", "gamma", "lambda3", "c", "d", "cosine", "n", "beta", "lambda2", "B", "R", "D", "lambda1", "A")
-    units = {"lambda1": 1 / angstrom, "lambda2": 1 / angstrom, "lambda3": 1 / angstrom, "A": eV, "B": eV, "R": angstrom,
-             "D": angstrom}
+    units = {
+        "lambda1": 1 / angstrom,
+        "lambda2": 1 / angstrom,
+        "lambda3": 1 / angstrom,
+        "A": eV,
+        "B": eV,
+        "R": angstrom,
+        "D": angstrom,
+    }
     fixed = ("m",)
     kernel = _energies
 
@@ -184,14 +193,31 @@ class Tersoff(EnvironmentPotential):
         order = (1 + (params["beta"][pair] * np.where(there, zeta, 1.0)) ** n) ** (-0.5 / n)
         order = np.where(there, order, 1.0)
         energies = params["A"][pair] * np.exp(-params["lambda1"][pair] * r) - order * params["B"][pair] * np.exp(
-            -params["lambda2"][pair] * r)
+            -params["lambda2"][pair] * r
+        )
         return 0.5 * np.sum(fade(r, near.lengths, pair) * energies)
 
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    return examples(5, lambda e, scale: Tersoff(
-        ["Si", "C"][:e], np.arange(14) % e, m=3 if e == 1 else 1, gamma=0.3 * scale(), lambda3=8 * scale(),
-        c=2 * scale(), d=1.5 * scale(), cosine=-0.5 * scale(), n=0.8 * scale(), beta=0.3 * scale(),
-        lambda2=15 * scale(), B=3000 * scale(), R=0.3 * scale(), D=0.05 * scale(), lambda1=25 * scale(),
-        A=9000 * scale()))
+    return examples(
+        5,
+        lambda e, scale: Tersoff(
+            ["Si", "C"][:e],
+            np.arange(14) % e,
+            m=3 if e == 1 else 1,
+            gamma=0.3 * scale(),
+            lambda3=8 * scale(),
+            c=2 * scale(),
+            d=1.5 * scale(),
+            cosine=-0.5 * scale(),
+            n=0.8 * scale(),
+            beta=0.3 * scale(),
+            lambda2=15 * scale(),
+            B=3000 * scale(),
+            R=0.3 * scale(),
+            D=0.05 * scale(),
+            lambda1=25 * scale(),
+            A=9000 * scale(),
+        ),
+    )

@@ -30,10 +30,13 @@ class ExpressionCombination(Potential):
     <ExpressionCombination 'cv_expression': k (), r2/k (1,), r2/r0 (1,)>
     """
 
-    def __init__(self, expression: str,  # kJ/mol, of the variables and the parameters, in OpenMM's syntax
-                 variables: Mapping[str, Sequence[Potential]],  # a name stands for the sum of the energies
-                 params: Mapping[str, float],
-                 functions: Mapping[str, Tabulated] | None = None):  # that the expression may call
+    def __init__(
+        self,
+        expression: str,  # kJ/mol, of the variables and the parameters, in OpenMM's syntax
+        variables: Mapping[str, Sequence[Potential]],  # a name stands for the sum of the energies
+        params: Mapping[str, float],
+        functions: Mapping[str, Tabulated] | None = None,
+    ):  # that the expression may call
         self.name, self.expression = "cv_expression", expression
         self.variables = {name: tuple(potentials) for name, potentials in variables.items()}
         self.functions = dict(functions or {})
@@ -123,5 +126,7 @@ def example():
     angles = harmonic_angle([[0, 4, 7]], k=20.0, theta0=1.5)
     combination = ExpressionCombination("k*(a-1)^2 + b*sqrt(a+1)", {"a": [bonds, angles], "b": [angles]}, {"k": 0.2})
     box = [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.2]]
-    return [([combination], {}), ([combination, ExpressionVolume("p*v + k*(ax-1)^2", {"p": 3.0, "k": 50.0})],
-                                  {"box": box})]
+    return [
+        ([combination], {}),
+        ([combination, ExpressionVolume("p*v + k*(ax-1)^2", {"p": 3.0, "k": 50.0})], {"box": box}),
+    ]

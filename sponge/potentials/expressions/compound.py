@@ -45,40 +45,53 @@ class ExpressionCompound(Potential):
 
     invariant = False
 
-    def __init__(self, expression: str,
-                 atoms: Any,  # (m, k) points of each term: atoms, or numbers of `groups`
-                 params: Mapping[str, Any], *,  # numbers for all terms, or (m,) unless `columns` says otherwise
-                 columns: Mapping[str, tuple[str, np.ndarray]] | None = None,  # variable: parameter, (m,) places in it
-                 functions: Mapping[str, Tabulated] | None = None,  # that the expression may call
-                 points: Sequence[str] | None = None,  # names in the expression, by default p1, p2, ...
-                 groups: Sequence[tuple[Any, Any]] | None = None,  # atoms and weights (g,), whose mean is a point
-                 cutoff: float | None = None,  # nm; terms with a longer distance in `near` are left out
-                 near: Sequence[tuple[int, int]] = (),  # pairs of points
-                 switch: float | None = None,  # nm; for two points, as for `PairPotential`
-                 name: str = "compound_expression"):
+    def __init__(
+        self,
+        expression: str,
+        atoms: Any,  # (m, k) points of each term: atoms, or numbers of `groups`
+        params: Mapping[str, Any],
+        *,  # numbers for all terms, or (m,) unless `columns` says otherwise
+        columns: Mapping[str, tuple[str, np.ndarray]] | None = None,  # variable: parameter, (m,) places in it
+        functions: Mapping[str, Tabulated] | None = None,  # that the expression may call
+        points: Sequence[str] | None = None,  # names in the expression, by default p1, p2, ...
+        groups: Sequence[tuple[Any, Any]] | None = None,  # atoms and weights (g,), whose mean is a point
+        cutoff: float | None = None,  # nm; terms with a longer distance in `near` are left out
+        near: Sequence[tuple[int, int]] = (),  # pairs of points
+        switch: float | None = None,  # nm; for two points, as for `PairPotential`
+        name: str = "compound_expression",
+    ):
         self.name, self.expression = name, expression
         given = np.asarray(atoms)
         if given.ndim != 2 or given.dtype.kind not in "iu":
-            raise ValueError(f"{name}: atoms must be integers of shape [terms, points], got {given.dtype} of shape "
-                             f"{given.shape}")
+            raise ValueError(
+                f"{name}: atoms must be integers of shape [terms, points], got {given.dtype} of shape {given.shape}"
+            )
         self.atoms = as_indices(given, name)
         m, k = self.atoms.shape
         self.points = tuple(points or (f"p{i + 1}" for i in range(k)))
         self.params = {key: np.array(value, np.float64) for key, value in params.items()}
         every = np.arange(m)
-        self.columns = dict(columns) if columns is not None else {
-            key: (key, every) for key, value in self.params.items() if value.ndim
-        }
+        self.columns = (
+            dict(columns)
+            if columns is not None
+            else {key: (key, every) for key, value in self.params.items() if value.ndim}
+        )
         for variable, (key, rows) in self.columns.items():
             if len(rows) != m or (m and np.max(rows) >= len(self.params[key])):
-                raise ValueError(f"{name}: {variable} must be one for each of {m} terms, got shape "
-                                 f"{self.params[key].shape} of parameter {key}")
+                raise ValueError(
+                    f"{name}: {variable} must be one for each of {m} terms, got shape "
+                    f"{self.params[key].shape} of parameter {key}"
+                )
         self.functions = dict(functions or {})
         self.cutoff, self.near, self.switch = cutoff, tuple(near), switch
         if switch is not None and (cutoff is None or not 0 <= switch < cutoff):
             raise ValueError(f"{name}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
-        self.groups = None if groups is None else tuple(
-            (as_indices(own, name), np.asarray(weights, np.float64) / np.sum(weights)) for own, weights in groups
+        self.groups = (
+            None
+            if groups is None
+            else tuple(
+                (as_indices(own, name), np.asarray(weights, np.float64) / np.sum(weights)) for own, weights in groups
+            )
         )
         self._parsed()
 
@@ -140,24 +153,28 @@ def check_functions(parsed: Expression, points: Sequence[str], where: str) -> No
         of = [parsed.nodes[a][1] if parsed.nodes[a][0] == "variable" else None for a in arguments]
         wrong = [a for a in of if (a in points) != (kind in _OF_POINTS)]
         if wrong:
-            raise FileFormatError(f"{where}: the points {', '.join(points)} must be arguments of "
-                                  f"{', '.join(_OF_POINTS)} and these take no other, got {kind} of "
-                                  f"{wrong[0] or 'an expression'}")
+            raise FileFormatError(
+                f"{where}: the points {', '.join(points)} must be arguments of "
+                f"{', '.join(_OF_POINTS)} and these take no other, got {kind} of "
+                f"{wrong[0] or 'an expression'}"
+            )
     root = parsed.nodes[parsed.root]
     if root[0] == "variable" and root[1] in points:
         raise FileFormatError(f"{where}: the energy must be a number, got the point {root[1]}")
 
 
 @lru_cache(64)
-def _parse(expression: str, where: str, points: tuple[str, ...], names: tuple[str, ...],
-           arity: tuple[tuple[str, int], ...]) -> Expression:
+def _parse(
+    expression: str, where: str, points: tuple[str, ...], names: tuple[str, ...], arity: tuple[tuple[str, int], ...]
+) -> Expression:
     numbered = points[0][0] in "pg"  # donors and acceptors have no numbers to name coordinates by
     coordinates = [f"{axis}{k + 1}" for k in range(len(points)) for axis in _AXES if numbered]
     known = (*points, *coordinates, *(["r"] if len(points) == 2 and "r" not in names else []), *names)
     own, tables = _OF_POINTS | _OF_COORDINATES, dict(arity)
     if taken := sorted(own.keys() & tables):
-        raise FileFormatError(f"{where}: a table must have a name of its own, got {taken[0]!r}, which is a function of "
-                              "points")
+        raise FileFormatError(
+            f"{where}: a table must have a name of its own, got {taken[0]!r}, which is a function of points"
+        )
     parsed = parse(expression, where, known, own | tables)
     check_functions(parsed, points, where)
     return parsed
@@ -165,6 +182,7 @@ def _parse(expression: str, where: str, points: tuple[str, ...], names: tuple[st
 
 def _functions(box: Any) -> dict[str, Any]:
     """Functions of points [m, 3], and of coordinates, between nearest images."""
+
     def distance(a, b):
         return length(displacement(a - b, box))
 
@@ -191,11 +209,18 @@ def example():
     atoms = [[0, 1, 2, 5], [3, 4, 6, 8]]
     compound = ExpressionCompound(
         "k*(distance(p1,p4)-r0)^2 + g*t(distance(p2,p3))*cos(dihedral(p1,p2,p3,p4)) + angle(p1,p2,p4)*a; a = k/100",
-        atoms, {"k": [500.0, 300.0], "r0": 0.2, "g": 3.0}, functions={"t": table}
+        atoms,
+        {"k": [500.0, 300.0], "r0": 0.2, "g": 3.0},
+        functions={"t": table},
     )
     groups = [([0, 1, 2], [1.0, 1, 1]), ([3, 4], [1.0, 3]), ([7, 9, 10, 11], [1.0, 2, 3, 1])]
-    centroids = ExpressionCompound("k*pointdistance(x1,y1,z1,x2,y2,z2)^2 + angle(p1,p2,p3)", [[0, 1, 2]], {"k": [80.0]},
-                                   groups=groups, name="centroid_expression")
+    centroids = ExpressionCompound(
+        "k*pointdistance(x1,y1,z1,x2,y2,z2)^2 + angle(p1,p2,p3)",
+        [[0, 1, 2]],
+        {"k": [80.0]},
+        groups=groups,
+        name="centroid_expression",
+    )
     field = ExpressionCompound("k*x1*y2 + z3^2", [[0, 4, 7]], {"k": 20.0}, name="field")
     box = [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.2]]
     return [([compound, centroids, field], {}), ([compound], {"box": box})]

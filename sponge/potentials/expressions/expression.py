@@ -62,9 +62,13 @@ def _term_function(expression: str, kind: str, names: tuple[str, ...]) -> Elemen
 class ExpressionTerm(TermPotential):
     """Bonds, angles or torsions with an energy given as an expression."""
 
-    def __init__(self, kind: str,  # "bond", "angle" or "torsion"
-                 expression: str,  # kJ/mol, of r (nm) or theta (radians) and the parameters, in OpenMM's syntax
-                 atoms: Any, params: Mapping[str, Any]):  # (m, k); numbers for all terms, or (m,)
+    def __init__(
+        self,
+        kind: str,  # "bond", "angle" or "torsion"
+        expression: str,  # kJ/mol, of r (nm) or theta (radians) and the parameters, in OpenMM's syntax
+        atoms: Any,
+        params: Mapping[str, Any],
+    ):  # (m, k); numbers for all terms, or (m,)
         self.of, self.expression, self.names = kind, expression, tuple(params)
         self.name = f"{kind}_expression"
         self.atoms = indices(self.name, atoms, self.kind.atoms)
@@ -96,14 +100,21 @@ class ExpressionPair(PairPotential):
 
     default_name = "pair_expression"
 
-    def __init__(self, expression: str,  # kJ/mol, of r (nm), numbers, and a1 and a2 for values a of the two atoms
-                 types: Any, params: Mapping[str, Any],  # (n,); numbers for all pairs, or values (t,) by type
-                 tables: Mapping[str, Tabulated] | None = None,  # functions of anything but the distance
-                 cutoff: float | None = None, switch: float | None = None, name: str | None = None):
+    def __init__(
+        self,
+        expression: str,  # kJ/mol, of r (nm), numbers, and a1 and a2 for values a of the two atoms
+        types: Any,
+        params: Mapping[str, Any],  # (n,); numbers for all pairs, or values (t,) by type
+        tables: Mapping[str, Tabulated] | None = None,  # functions of anything but the distance
+        cutoff: float | None = None,
+        switch: float | None = None,
+        name: str | None = None,
+    ):
         self.expression, self.tables = expression, dict(tables or {})
         own = {key: np.array(v, np.float64) for key, v in params.items()}
-        self.numbers, self.values = (tuple(key for key, v in own.items() if (v.ndim == 0) == alike)
-                                     for alike in (True, False))
+        self.numbers, self.values = (
+            tuple(key for key, v in own.items() if (v.ndim == 0) == alike) for alike in (True, False)
+        )
         self.params = own
         found = self.coefficients(own)
         super().__init__(name=name, cutoff=cutoff, switch=switch, types=types, **found)
@@ -142,9 +153,14 @@ class ExpressionPair(PairPotential):
         function = truncated(_factored(function, tuple(factors.products)), self.cutoff, self.switch, self.shift)
         names = function.names[1:]
         by_atom = ("product", "arithmetic")
-        return (function, {name: factor.rule for name, factor in zip(names, factors.found)},
-                {name: factor.values[self.types] if factor.rule in by_atom else factor.values
-                 for name, factor in zip(names, factors.found)})
+        return (
+            function,
+            {name: factor.rule for name, factor in zip(names, factors.found)},
+            {
+                name: factor.values[self.types] if factor.rule in by_atom else factor.values
+                for name, factor in zip(names, factors.found)
+            },
+        )
 
     def check(self, system):
         where = f"{type(self).__name__} {self.name!r}"
@@ -157,8 +173,16 @@ class ExpressionPair(PairPotential):
     __reduce__ = object.__reduce__  # unlike classes that a decorator makes, this one is found by its name
 
 
-def pair(expression: str, *, types: Any = None, functions: Mapping[str, Tabulated] | None = None,
-         cutoff: float | None = None, switch: float | None = None, name: str = "pair", **params: Any) -> ExpressionPair:
+def pair(
+    expression: str,
+    *,
+    types: Any = None,
+    functions: Mapping[str, Tabulated] | None = None,
+    cutoff: float | None = None,
+    switch: float | None = None,
+    name: str = "pair",
+    **params: Any,
+) -> ExpressionPair:
     """Make a potential between all pairs of atoms from an expression in OpenMM's syntax.
 
     `pair_potential` makes one from a Python function.
@@ -204,8 +228,10 @@ def pair(expression: str, *, types: Any = None, functions: Mapping[str, Tabulate
     if types is None and arrays:
         kinds, types = np.unique(np.stack(list(arrays.values()), axis=1), axis=0, return_inverse=True)
         if len(kinds) > MOST_TYPES:
-            raise ValueError(f"pair: atoms must be of at most {MOST_TYPES} kinds, got {len(kinds)} that differ in "
-                             "their parameters (pair_potential takes any number)")
+            raise ValueError(
+                f"pair: atoms must be of at most {MOST_TYPES} kinds, got {len(kinds)} that differ in "
+                "their parameters (pair_potential takes any number)"
+            )
         values |= dict(zip(arrays, kinds.T))
     return ExpressionPair(expression, types, values, functions, cutoff, switch, name)
 
@@ -216,8 +242,9 @@ def pair_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(64)
-def _pair_function(expression: str, numbers: tuple[str, ...], names: tuple[str, ...],
-                   arity: tuple[tuple[str, int], ...]) -> tuple[Elementwise, list[Term], Split]:
+def _pair_function(
+    expression: str, numbers: tuple[str, ...], names: tuple[str, ...], arity: tuple[tuple[str, int], ...]
+) -> tuple[Elementwise, list[Term], Split]:
     algebra = Algebra()
     variables = ("r", *numbers, *(f"{name}{k}" for k in (1, 2) for name in names))
     term = canonical(parse(expression, "pair_expression", variables, dict(arity)), algebra)
@@ -260,8 +287,10 @@ class Split:
         """Return True if the node depends on the variables; all nodes before it are known."""
         for k in range(len(self._depends), node + 1):  # arguments have smaller numbers
             kind, *arguments = self.algebra.nodes[k]
-            self._depends[k] = arguments[0] in self.variables if kind == "input" else any(
-                self._depends[n] for t in arguments for n, _ in t.factors
+            self._depends[k] = (
+                arguments[0] in self.variables
+                if kind == "input"
+                else any(self._depends[n] for t in arguments for n, _ in t.factors)
             )
         return self._depends[node]
 
@@ -360,8 +389,12 @@ class ExpressionExternal(Potential):
     invariant = False
     conserves_momentum = False
 
-    def __init__(self, expression: str,  # kJ/mol, of x, y and z (nm) and the parameters, in OpenMM's syntax
-                 atoms: Any, params: Mapping[str, Any]):  # (m,); numbers for all atoms, or (m,)
+    def __init__(
+        self,
+        expression: str,  # kJ/mol, of x, y and z (nm) and the parameters, in OpenMM's syntax
+        atoms: Any,
+        params: Mapping[str, Any],
+    ):  # (m,); numbers for all atoms, or (m,)
         self.name, self.expression = "external_expression", expression
         self.atoms = np.ascontiguousarray(atoms, np.int32).reshape(-1)
         self.params = _per_term(self.name, params, len(self.atoms))
@@ -392,14 +425,21 @@ def _external(expression: str, names: tuple[str, ...]) -> Any:
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
     terms = [
-        ExpressionTerm("bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]],
-                       {"k": 500.0, "r0": [0.3, 0.2]}),
-        ExpressionTerm("angle", "k*(cos(theta)-c)^2; c = cos(theta0)", [[0, 4, 9], [1, 2, 3]],
-                       {"k": 80.0, "theta0": 1.9}),
+        ExpressionTerm(
+            "bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]], {"k": 500.0, "r0": [0.3, 0.2]}
+        ),
+        ExpressionTerm(
+            "angle", "k*(cos(theta)-c)^2; c = cos(theta0)", [[0, 4, 9], [1, 2, 3]], {"k": 80.0, "theta0": 1.9}
+        ),
         ExpressionTerm("torsion", "k*(1+cos(n*theta-phase))", [[0, 1, 2, 3]], {"k": 5.0, "n": 3.0, "phase": 0.2}),
         ExpressionExternal("k*max(0, sqrt(x^2+y^2+z^2)-0.1)^2", [0, 3, 7], {"k": 100.0}),
     ]
-    pair = ExpressionPair("g*e*exp(-b*r)*t(k1, k2); e = sqrt(e1*e2); b = 0.5*(b1+b2)", np.arange(12) % 3,
-                          {"e": [1, 2, 3.0], "b": [20.0, 25, 30], "k": [0.0, 1, 0], "g": 1.5},
-                          {"t": Tabulated([[1.0, 2.0], [2.0, 3.0]])}, cutoff=0.44, switch=0.3)
+    pair = ExpressionPair(
+        "g*e*exp(-b*r)*t(k1, k2); e = sqrt(e1*e2); b = 0.5*(b1+b2)",
+        np.arange(12) % 3,
+        {"e": [1, 2, 3.0], "b": [20.0, 25, 30], "k": [0.0, 1, 0], "g": 1.5},
+        {"t": Tabulated([[1.0, 2.0], [2.0, 3.0]])},
+        cutoff=0.44,
+        switch=0.3,
+    )
     return [(terms, {}), ([pair], {}), ([terms[0], pair], {"box": [0.9, 0.9, 0.9]})]

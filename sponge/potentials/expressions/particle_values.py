@@ -36,12 +36,15 @@ class ExpressionGB(Potential):
 
     together = slice(None)
 
-    def __init__(self, values: Sequence[tuple[str, str, str]],  # name, expression and kind
-                 terms: Sequence[tuple[str, str]],  # expression (kJ/mol) and kind of each term, over all atoms or pairs
-                 params: Mapping[str, Any],  # numbers for all atoms, or (n,)
-                 functions: Mapping[str, Tabulated] | None = None,  # that the expressions may call
-                 exclusions: Any = (),  # (m, 2) pairs that the kind "pair" leaves out
-                 cutoff: float | None = None):  # nm
+    def __init__(
+        self,
+        values: Sequence[tuple[str, str, str]],  # name, expression and kind
+        terms: Sequence[tuple[str, str]],  # expression (kJ/mol) and kind of each term, over all atoms or pairs
+        params: Mapping[str, Any],  # numbers for all atoms, or (n,)
+        functions: Mapping[str, Tabulated] | None = None,  # that the expressions may call
+        exclusions: Any = (),  # (m, 2) pairs that the kind "pair" leaves out
+        cutoff: float | None = None,
+    ):  # nm
         self.name, self.cutoff = "gb_expression", cutoff
         self.values, self.terms = tuple(tuple(v) for v in values), tuple(tuple(t) for t in terms)
         self.params = {key: np.array(value, np.float64) for key, value in params.items()}
@@ -58,8 +61,11 @@ class ExpressionGB(Potential):
     def invariant(self) -> bool:
         """Return True if no expression has coordinates."""
         names = [*self.params, *(v[0] for v in self.values)]
-        singles = [text for *_, text, kind in [*((0, v[1], v[2]) for v in self.values), *((0, *t) for t in self.terms)]
-                   if kind == "single"]
+        singles = [
+            text
+            for *_, text, kind in [*((0, v[1], v[2]) for v in self.values), *((0, *t) for t in self.terms)]
+            if kind == "single"
+        ]
         return not any({"x", "y", "z"} & set(self._parsed(text, "single", names).variables) for text in singles)
 
     @property
@@ -107,8 +113,9 @@ class ExpressionGB(Potential):
         for key, values in self.params.items():
             check.finite(values, f"{where}: parameter {key}")
             if values.ndim and len(values) != system.n:
-                raise ValueError(f"{where}: parameter {key} must be one for each of {system.n} atoms, got "
-                                 f"{len(values)}")
+                raise ValueError(
+                    f"{where}: parameter {key} must be one for each of {system.n} atoms, got {len(values)}"
+                )
         check_indices(self.excluded, system.n, f"{where}: exclusions")
         if system.box is not None and self.images and self.cutoff is not None:
             check_cutoff(self.name, self.cutoff, system.box)

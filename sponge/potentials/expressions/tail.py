@@ -33,9 +33,16 @@ class ExpressionTail(Potential):
     conserves_momentum = True
     together = slice(None)
 
-    def __init__(self, expression: str, types: Any, params: Mapping[str, Any], cutoff: float,  # as for `ExpressionPair`
-                 switch: float | None = None, tables: Mapping[str, Tabulated] | None = None,
-                 pairs: np.ndarray | None = None):  # (m, 2) that interact, by default all
+    def __init__(
+        self,
+        expression: str,
+        types: Any,
+        params: Mapping[str, Any],
+        cutoff: float,  # as for `ExpressionPair`
+        switch: float | None = None,
+        tables: Mapping[str, Tabulated] | None = None,
+        pairs: np.ndarray | None = None,
+    ):  # (m, 2) that interact, by default all
         self.name, self.expression, self.cutoff, self.switch = "pair_tail", expression, cutoff, switch
         self.tables = dict(tables or {})
         self.params = {key: np.array(v, np.float64) for key, v in params.items()}
@@ -47,8 +54,10 @@ class ExpressionTail(Potential):
             np.add.at(self.counts, tuple(np.sort(np.asarray(types)[pairs], axis=1).T), 1.0)
         coarse, fine = (self._coefficient(self.params, nodes) for nodes in (_NODES // 2, _NODES))
         if not abs(coarse - fine) <= 1e-6 * abs(fine):
-            raise ValueError(f"{self.name}: the integral beyond the cut-off must converge, got {coarse:g} and "
-                             f"{fine:g} of {expression[:200]!r} (it must fall faster than 1/r^3)")
+            raise ValueError(
+                f"{self.name}: the integral beyond the cut-off must converge, got {coarse:g} and "
+                f"{fine:g} of {expression[:200]!r} (it must fall faster than 1/r^3)"
+            )
 
     def _coefficient(self, params: Mapping[str, Any], nodes: int = _NODES) -> Any:
         x, w = np.polynomial.legendre.leggauss(nodes)
@@ -76,6 +85,11 @@ class ExpressionTail(Potential):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    tail = ExpressionTail("4*e*((s/r)^12-(s/r)^6)*k; s=0.5*(s1+s2); e=sqrt(e1*e2)", np.arange(12) % 3,
-                          {"k": 1.5, "s": [0.2, 0.25, 0.3], "e": [1.0, 2.0, 3.0]}, 0.5, 0.4)
+    tail = ExpressionTail(
+        "4*e*((s/r)^12-(s/r)^6)*k; s=0.5*(s1+s2); e=sqrt(e1*e2)",
+        np.arange(12) % 3,
+        {"k": 1.5, "s": [0.2, 0.25, 0.3], "e": [1.0, 2.0, 3.0]},
+        0.5,
+        0.4,
+    )
     return [([tail], {"box": [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.2]]})]

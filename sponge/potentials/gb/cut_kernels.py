@@ -71,8 +71,17 @@ def born_radii(chunk, chunks, n, cutoff, xs, entries, counts, rows, atoms, kinds
                 others, r2 = _others(entries, row, k, near), simd.select(near, r2, 1.0)
                 rinv = simd.rsqrt_fast(r2, 2)
                 reach = radius + _of(atoms, RADIUS, others) + constants[NECK_CUTOFF]
-                value = integrals(r2 * rinv, rinv, rho, _of(atoms, SCREEN, others), reach,
-                                  simd.gather(kinds, others) + kinds[atom] * t, d0, m0, neck)
+                value = integrals(
+                    r2 * rinv,
+                    rinv,
+                    rho,
+                    _of(atoms, SCREEN, others),
+                    reach,
+                    simd.gather(kinds, others) + kinds[atom] * t,
+                    d0,
+                    m0,
+                    neck,
+                )
                 total = total + simd.select(near, value, 0.0)
         energy += set_radius(atoms, atom, simd.sum(total), constants)
     if flags[ENERGY] != 0:
@@ -107,8 +116,9 @@ def pair_terms(chunk, chunks, n, cutoff, xs, entries, counts, rows, atoms, const
 
 
 @kernel(nogil=True)
-def descreening_forces(chunk, chunks, n, cutoff, xs, entries, counts, rows, atoms, kinds, d0, m0, constants, forces,
-                       sums, flags):
+def descreening_forces(
+    chunk, chunks, n, cutoff, xs, entries, counts, rows, atoms, kinds, d0, m0, constants, forces, sums, flags
+):
     want, limit, out = flags[ENERGY] != 0, cutoff * cutoff, sums[2 * chunks + chunk]
     out[:] = 0.0
     t, neck = len(d0), constants[NECK]
@@ -124,10 +134,22 @@ def descreening_forces(chunk, chunks, n, cutoff, xs, entries, counts, rows, atom
             if simd.any(near):
                 others, r2 = _others(entries, row, k, near), simd.select(near, r2, 1.0)
                 rinv, kind = simd.rsqrt_fast(r2, 2), simd.gather(kinds, others)
-                slope = integral_slopes(r2 * rinv, rinv, by, rho, screen, _of(atoms, BY_INTEGRAL, others),
-                                        _of(atoms, RHO, others), _of(atoms, SCREEN, others),
-                                        radius + _of(atoms, RADIUS, others) + constants[NECK_CUTOFF],
-                                        kind + kinds[atom] * t, kind * t + kinds[atom], d0, m0, neck)
+                slope = integral_slopes(
+                    r2 * rinv,
+                    rinv,
+                    by,
+                    rho,
+                    screen,
+                    _of(atoms, BY_INTEGRAL, others),
+                    _of(atoms, RHO, others),
+                    _of(atoms, SCREEN, others),
+                    radius + _of(atoms, RADIUS, others) + constants[NECK_CUTOFF],
+                    kind + kinds[atom] * t,
+                    kind * t + kinds[atom],
+                    d0,
+                    m0,
+                    neck,
+                )
                 slope = simd.select(near, slope * rinv, 0.0)
                 fx, fy, fz = fx + slope * dx, fy + slope * dy, fz + slope * dz
                 if want:

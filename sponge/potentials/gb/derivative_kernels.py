@@ -63,14 +63,23 @@ def _sphere(r, rinv, rho, s, r_t, rho_t, s_t):
     up_t = r_t + s_t  # of r + s
     shell_t = 2.0 * (low * low * low * lower_t - up * up * up * up_t)
     log_t, ratio_t = lower_t * low - up_t * up, (s_t - ratio * r_t) * rinv
-    by_r_t = (0.25 * ratio * ratio_t * shell + 0.125 * (1.0 + ratio * ratio) * shell_t
-              - 0.25 * (log_t - 2.0 * log * rinv * r_t) * rinv2)
+    by_r_t = (
+        0.25 * ratio * ratio_t * shell
+        + 0.125 * (1.0 + ratio * ratio) * shell_t
+        - 0.25 * (log_t - 2.0 * log * rinv * r_t) * rinv2
+    )
     by_s_t = -0.25 * (ratio_t * shell + ratio * shell_t)
     edge_t = 2.0 * ((r - rho) * (r_t - rho_t) - s * s_t) * edge - by_rho * (rinv * r_t + 3.0 * inverse * rho_t)
     by_rho_t = simd.select(outer, edge_t, simd.select(inside, 2.0 * inverse * inverse * inverse * rho_t, 0.0))
-    return (simd.select(reached, value, 0.0), simd.select(reached, by_r, 0.0), simd.select(reached, by_rho, 0.0),
-            simd.select(reached, by_s, 0.0), simd.select(reached, by_r_t, 0.0), simd.select(reached, by_rho_t, 0.0),
-            simd.select(reached, by_s_t, 0.0))
+    return (
+        simd.select(reached, value, 0.0),
+        simd.select(reached, by_r, 0.0),
+        simd.select(reached, by_rho, 0.0),
+        simd.select(reached, by_s, 0.0),
+        simd.select(reached, by_r_t, 0.0),
+        simd.select(reached, by_rho_t, 0.0),
+        simd.select(reached, by_s_t, 0.0),
+    )
 
 
 @template
@@ -120,8 +129,14 @@ def _polarization(r2, product, r2_t, product_t, solute, solvent, kappa, shift):
     f2_r, f2_p = 1.0 - 0.25 * spread, spread * (1.0 + x)
     f2_t, x_t = f2_r * r2_t + f2_p * product_t, (0.25 * r2_t - x * product_t) * inverse
     first_t = second * f2_t
-    return (-screened * rest, -first * f2_r, -first * f2_p, -first * f2_t,
-            -first_t * f2_r - first * 0.25 * spread * x_t, -first_t * f2_p + first * spread * x * x_t)
+    return (
+        -screened * rest,
+        -first * f2_r,
+        -first * f2_p,
+        -first * f2_t,
+        -first_t * f2_r - first * 0.25 * spread * x_t,
+        -first_t * f2_p + first * spread * x * x_t,
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- loops
@@ -139,8 +154,14 @@ def _of(atoms, k, others):
 @template
 def _knots_of(starts, weights, others):
     """Return the first table entry that counts for each of eight radii, and the weights of three entries."""
-    return simd.gather(starts, others), (_of(weights, 0, others), _of(weights, 1, others), _of(weights, 2, others),
-                                         _of(weights, 3, others), _of(weights, 4, others), _of(weights, 5, others))
+    return simd.gather(starts, others), (
+        _of(weights, 0, others),
+        _of(weights, 1, others),
+        _of(weights, 2, others),
+        _of(weights, 3, others),
+        _of(weights, 4, others),
+        _of(weights, 5, others),
+    )
 
 
 @template
@@ -182,8 +203,9 @@ def search(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, fo
 
 
 @kernel(nogil=True)
-def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, lines, starts,
-           weights, constants, results):
+def slopes(
+    chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, lines, starts, weights, constants, results
+):
     """Set the results that are not along a move."""
     solute, solvent, kappa, shift = constants[SOLUTE], constants[SOLVENT], constants[KAPPA], constants[SHIFT]
     neck, coulomb, none = constants[NECK], constants[COULOMB], simd.splat(0.0, 8)
@@ -198,8 +220,9 @@ def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, at
             if simd.any(near):
                 rinv = simd.rsqrt_fast(r2, 2)
                 r, born_j, charge_j = r2 * rinv, _of(atoms, BORN, others), _of(atoms, CHARGE, others)
-                energy, _, by_product, _, _, _ = _polarization(r2, born * born_j, none, none, solute, solvent, kappa,
-                                                               shift)
+                energy, _, by_product, _, _, _ = _polarization(
+                    r2, born * born_j, none, none, solute, solvent, kappa, shift
+                )
                 by_charge = by_charge + simd.select(near, coulomb * charge_j * energy, 0.0)
                 by_born = by_born + simd.select(near, charge * charge_j * by_product * born_j, 0.0)
                 by_j = _of(atoms, BY_INTEGRAL, others)
@@ -220,8 +243,25 @@ def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, at
 
 
 @kernel(nogil=True)
-def integral_moves(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, moves, lines, starts,
-                   weights, constants, results):
+def integral_moves(
+    chunk,
+    chunks,
+    n,
+    limit,
+    xs,
+    entries,
+    counts,
+    rows,
+    box,
+    periodic,
+    atoms,
+    moves,
+    lines,
+    starts,
+    weights,
+    constants,
+    results,
+):
     """Set the sums of integrals of each atom, and their derivatives along the move, in two rows of results.
 
     moves: like `atoms`, with tangents; those of positions in the first rows.
@@ -238,8 +278,11 @@ def integral_moves(chunk, chunks, n, limit, xs, entries, counts, rows, box, peri
             if simd.any(near):
                 rinv = simd.rsqrt_fast(r2, 2)
                 r, s, s_t = r2 * rinv, _of(atoms, SCREEN, others), _of(moves, SCREEN, others)
-                r_t = rinv * (dx * (_of(moves, X, others) - vx) + dy * (_of(moves, Y, others) - vy)
-                              + dz * (_of(moves, Z, others) - vz))
+                r_t = rinv * (
+                    dx * (_of(moves, X, others) - vx)
+                    + dy * (_of(moves, Y, others) - vy)
+                    + dz * (_of(moves, Z, others) - vz)
+                )
                 value, by_r, by_rho, by_s, _, _, _ = _sphere(r, rinv, rho, s, r_t, rho_t, s_t)
                 total = total + simd.select(near, value, 0.0)
                 total_t = total_t + simd.select(near, by_r * r_t + by_rho * rho_t + by_s * s_t, 0.0)
@@ -270,8 +313,15 @@ def pair_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, perio
                 wx, wy, wz = _of(moves, X, others) - vx, _of(moves, Y, others) - vy, _of(moves, Z, others) - vz
                 born_j, born_j_t = _of(atoms, BORN, others), _of(moves, BORN, others)
                 energy, by_r2, by_product, energy_t, by_r2_t, by_product_t = _polarization(
-                    r2, born * born_j, 2.0 * (dx * wx + dy * wy + dz * wz), born * born_j_t + born_t * born_j, solute,
-                    solvent, kappa, shift)
+                    r2,
+                    born * born_j,
+                    2.0 * (dx * wx + dy * wy + dz * wz),
+                    born * born_j_t + born_t * born_j,
+                    solute,
+                    solvent,
+                    kappa,
+                    shift,
+                )
                 q = simd.select(near, constants[COULOMB] * _of(atoms, CHARGE, others), 0.0)
                 q_t = simd.select(near, constants[COULOMB] * _of(moves, CHARGE, others), 0.0)
                 qq, qq_t = charge * q, charge_t * q + charge * q_t
@@ -288,8 +338,25 @@ def pair_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, perio
 
 
 @kernel(nogil=True)
-def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, moves, lines, starts,
-                      weights, constants, results):
+def integral_products(
+    chunk,
+    chunks,
+    n,
+    limit,
+    xs,
+    entries,
+    counts,
+    rows,
+    box,
+    periodic,
+    atoms,
+    moves,
+    lines,
+    starts,
+    weights,
+    constants,
+    results,
+):
     """Add what comes through the integrals: to the gradient's, by rho, screening radii, and radii of necks."""
     neck, none = constants[NECK], simd.splat(0.0, 8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
@@ -308,13 +375,15 @@ def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, p
                 rinv = simd.rsqrt_fast(r2, 2)
                 r, r_t = r2 * rinv, rinv * (dx * wx + dy * wy + dz * wz)
                 by_j, by_j_t = _of(atoms, BY_INTEGRAL, others), _of(moves, BY_INTEGRAL, others)
-                _, by_r, first, _, by_r_t, first_t, _ = _sphere(r, rinv, rho, _of(atoms, SCREEN, others), r_t, rho_t,
-                                                                _of(moves, SCREEN, others))
+                _, by_r, first, _, by_r_t, first_t, _ = _sphere(
+                    r, rinv, rho, _of(atoms, SCREEN, others), r_t, rho_t, _of(moves, SCREEN, others)
+                )
                 slope, slope_t = by * by_r, by_t * by_r + by * by_r_t
                 by_rho = by_rho + simd.select(near, by * first, 0.0)
                 by_rho_t = by_rho_t + simd.select(near, by_t * first + by * first_t, 0.0)
-                _, by_r, _, second, by_r_t, _, second_t = _sphere(r, rinv, _of(atoms, RHO, others), s, r_t,
-                                                                  _of(moves, RHO, others), s_t)
+                _, by_r, _, second, by_r_t, _, second_t = _sphere(
+                    r, rinv, _of(atoms, RHO, others), s, r_t, _of(moves, RHO, others), s_t
+                )
                 slope, slope_t = slope + by_j * by_r, slope_t + by_j_t * by_r + by_j * by_r_t
                 by_screen = by_screen + simd.select(near, by_j * second, 0.0)
                 by_screen_t = by_screen_t + simd.select(near, by_j_t * second + by_j * second_t, 0.0)
@@ -327,8 +396,9 @@ def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, p
                     slope, slope_t = slope + own * by_r, slope_t + own_t * by_r + own * by_r_t
                     by_radius, by_radius_t = by_radius + own * first, by_radius_t + own_t * first + own * first_t
                     own, own_t = simd.select(close, neck * by_j, 0.0), simd.select(close, neck * by_j_t, 0.0)
-                    _, by_r, first, _, by_r_t, first_t = _neck(lines, at + 4 * N_KNOTS, knots, r, r_t, radius_t,
-                                                               other_t)
+                    _, by_r, first, _, by_r_t, first_t = _neck(
+                        lines, at + 4 * N_KNOTS, knots, r, r_t, radius_t, other_t
+                    )
                     slope, slope_t = slope + own * by_r, slope_t + own_t * by_r + own * by_r_t
                     by_radius, by_radius_t = by_radius + own * first, by_radius_t + own_t * first + own * first_t
                 # the derivative by this atom's position is -slope d/r

@@ -69,10 +69,14 @@ def gradients(potential: GB, engine: Engine) -> dict[str, np.ndarray]:
     return _by_params(params, model, alone, results)
 
 
-def parameter_product(potential: GB, params: dict[str, np.ndarray],
-                      positions: np.ndarray, box: Any,  # (n, 3) nm; (3, 3) nm or None
-                      moves: dict[str, np.ndarray],  # the vector's part of the parameters, in the shapes of `params`
-                      v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:  # (n, 3) nm: of the positions
+def parameter_product(
+    potential: GB,
+    params: dict[str, np.ndarray],
+    positions: np.ndarray,
+    box: Any,  # (n, 3) nm; (3, 3) nm or None
+    moves: dict[str, np.ndarray],  # the vector's part of the parameters, in the shapes of `params`
+    v: np.ndarray,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:  # (n, 3) nm: of the positions
     """Return the Hessian of ``potential.energy`` by parameters and positions times `moves` and `v`.
 
     The result is a dict like `params`, and an array (n, 3) by positions.
@@ -83,7 +87,11 @@ def parameter_product(potential: GB, params: dict[str, np.ndarray],
     rho, rho_t = params["radii"] - model.offset, moves["radii"]
     tangents[:3, :n] = v.T
     tangents[[kernels.CHARGE, kernels.RHO, kernels.SCREEN, kernels.RADIUS], :n] = [
-        moves["charges"], rho_t, moves["scales"] * rho + params["scales"] * rho_t, rho_t]
+        moves["charges"],
+        rho_t,
+        moves["scales"] * rho + params["scales"] * rho_t,
+        rho_t,
+    ]
     necks = _necks(model, params["radii"])
     integrals = np.zeros((2, n))
     _run(derived.integral_moves, rows, atoms, tangents, *necks, constants, integrals)
@@ -105,8 +113,9 @@ def _by_params(params, model, alone, results):
     """Derivatives by parameters from those of atoms alone and rows of results."""
     found = {name: np.array(values) for name, values in alone.items()}
     found["charges"] += results[derived.CHARGE_SLOPE]
-    found["radii"] += (results[derived.RHO_SLOPE] + params["scales"] * results[derived.SCREEN_SLOPE]
-                       + results[derived.RADIUS_SLOPE])
+    found["radii"] += (
+        results[derived.RHO_SLOPE] + params["scales"] * results[derived.SCREEN_SLOPE] + results[derived.RADIUS_SLOPE]
+    )
     found["scales"] += (params["radii"] - model.offset) * results[derived.SCREEN_SLOPE]
     return found
 
@@ -117,8 +126,9 @@ def _born(model: Model):
     """Born radii and their tangents, from the sums of integrals."""
 
     def both(params, integrals, moves, tangents):
-        return core.jvp(lambda params, integrals: rescaled(model, params, integrals), (params, integrals),
-                        (moves, tangents))
+        return core.jvp(
+            lambda params, integrals: rescaled(model, params, integrals), (params, integrals), (moves, tangents)
+        )
 
     return core.jit(both)
 

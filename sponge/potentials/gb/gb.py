@@ -78,9 +78,21 @@ class GB(Potential):
     conserves_momentum = True
     together = slice(None)
 
-    def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,
-                 solute_dielectric: float = 1.0, kappa: float = 0.0, surface_tension: float = SURFACE_TENSION,
-                 alpha: Any = None, beta: Any = None, gamma: Any = None, cutoff: float | None = None):
+    def __init__(
+        self,
+        charges: Any,
+        radii: Any,
+        scales: Any,
+        model: str = "obc2",
+        solvent_dielectric: float = 78.5,
+        solute_dielectric: float = 1.0,
+        kappa: float = 0.0,
+        surface_tension: float = SURFACE_TENSION,
+        alpha: Any = None,
+        beta: Any = None,
+        gamma: Any = None,
+        cutoff: float | None = None,
+    ):
         check.choice(model, MODELS, "GB: model")
         for name, value in (("solvent_dielectric", solvent_dielectric), ("solute_dielectric", solute_dielectric)):
             if not value > 0:
@@ -92,8 +104,11 @@ class GB(Potential):
         self.solvent_dielectric, self.solute_dielectric = float(solvent_dielectric), float(solute_dielectric)
         self.kappa, self.surface_tension = float(kappa), float(surface_tension)
         n = np.size(charges)
-        self.params = {"charges": _vector("charges", charges, n), "radii": _vector("radii", radii, n),
-                       "scales": _vector("scales", scales, n)}
+        self.params = {
+            "charges": _vector("charges", charges, n),
+            "radii": _vector("radii", radii, n),
+            "scales": _vector("scales", scales, n),
+        }
         given = {"alpha": alpha, "beta": beta, "gamma": gamma}
         if self.constants.rescaling is not None:
             for (name, values), default in zip(given.items(), self.constants.rescaling):
@@ -103,8 +118,10 @@ class GB(Potential):
         r = self.params["radii"]
         lowest = self.constants.offset
         if np.any(~(r > lowest)):
-            raise ValueError(f"GB: radii must be above the offset {lowest} nm, got {r[~(r > lowest)][0]} for atom "
-                             f"{int(np.argmin(r > lowest))}")
+            raise ValueError(
+                f"GB: radii must be above the offset {lowest} nm, got {r[~(r > lowest)][0]} for atom "
+                f"{int(np.argmin(r > lowest))}"
+            )
         if self.constants.neck and np.any((r < 0.1) | (r > 0.2)):
             bad = int(np.argmax((r < 0.1) | (r > 0.2)))
             raise ValueError(
@@ -120,8 +137,10 @@ class GB(Potential):
         """Raise if the system has another number of atoms, or a box that does not go with the cut-off."""
         if system.box is not None:
             if self.cutoff is None:
-                raise ValueError("GB: an implicit solvent without cut-off has no box, got a periodic system (set "
-                                 "cutoff, or system.box = None and method='none')")
+                raise ValueError(
+                    "GB: an implicit solvent without cut-off has no box, got a periodic system (set "
+                    "cutoff, or system.box = None and method='none')"
+                )
             check_cutoff("GB", self.cutoff, system.box)
         n = len(self.params["charges"])
         if n != system.n:
@@ -177,8 +196,9 @@ class GB(Potential):
         still = {name: np.zeros_like(values) for name, values in params.items()}
         return self.parameter_product(params, positions, box, still, v)[1]
 
-    def parameter_product(self, params: dict[str, Any], positions: np.ndarray, box: Any, moves: dict[str, Any],
-                          v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def parameter_product(
+        self, params: dict[str, Any], positions: np.ndarray, box: Any, moves: dict[str, Any], v: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """The Hessian of `energy` by parameters and positions times `moves` and `v`, from kernels."""
         from .derivatives import parameter_product
 
@@ -198,8 +218,9 @@ def pair_options(method: str, options: dict[str, Any], where: str) -> dict[str, 
     Raise ValueError for methods other than "none" and "reaction_field".
     """
     if method not in ("none", "reaction_field"):
-        raise ValueError(f"{where}: implicit_solvent goes with method='none' or 'reaction_field', got {method!r} (it "
-                         "has no box)")
+        raise ValueError(
+            f"{where}: implicit_solvent goes with method='none' or 'reaction_field', got {method!r} (it has no box)"
+        )
     return {"dielectric": 1.0} | options if method == "reaction_field" else options
 
 
@@ -222,8 +243,9 @@ def descreening(r: Any, rho: Any, s: Any) -> Any:
     upper = r + s
     inner = np.abs(r - s)
     lower = np.maximum(rho, inner)
-    integral = 0.5 * (1 / lower - 1 / upper + 0.25 * (r - s * s / r) * (upper**-2 - lower**-2) + 0.5
-                      * np.log(lower / upper) / r)
+    integral = 0.5 * (
+        1 / lower - 1 / upper + 0.25 * (r - s * s / r) * (upper**-2 - lower**-2) + 0.5 * np.log(lower / upper) / r
+    )
     integral = integral + np.where(s - r > rho, 1 / rho - 1 / lower, 0.0)
     return np.where(upper > rho, integral, 0.0)
 
@@ -250,9 +272,11 @@ def neck_weights(radii: Any) -> Any:
     return np.maximum(0.0, 1.0 - np.abs(((radii - 0.1) / 0.005)[:, None] - np.arange(21.0)))
 
 
-def debye_kappa(concentration: float,  # mol/l
-                temperature: float = 300.0,  # K
-                dielectric: float = 78.5) -> float:  # of the solvent
+def debye_kappa(
+    concentration: float,  # mol/l
+    temperature: float = 300.0,  # K
+    dielectric: float = 78.5,
+) -> float:  # of the solvent
     """Return the inverse Debye length (1/nm) of a monovalent salt for `GB`, scaled by 0.73.
 
     The factor makes up for ions kept out of the solute (J. Srinivasan, M. W. Trevathan, P. Beroza, D. A. Case, Theor.
@@ -274,5 +298,10 @@ def example():
     charges, radii, scales = rng.normal(size=12) / 2, rng.uniform(0.11, 0.18, 12), rng.uniform(0.7, 0.9, 12)
     lean = [[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]]
     cases = [([GB(charges, radii, scales, model=model, kappa=0.7)], {"seed": 2}) for model in MODELS]
-    return [*cases, *(([GB(charges, radii, scales, model="gbn2", kappa=kappa, cutoff=0.6)], {"seed": 2, "box": box})
-                      for kappa, box in ((0.0, None), (0.7, lean)))]
+    return [
+        *cases,
+        *(
+            ([GB(charges, radii, scales, model="gbn2", kappa=kappa, cutoff=0.6)], {"seed": 2, "box": box})
+            for kappa, box in ((0.0, None), (0.7, lean))
+        ),
+    ]

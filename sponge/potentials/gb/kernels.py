@@ -142,8 +142,17 @@ def born_radii(chunk, chunks, n, atoms, kinds, d0, m0, constants, rows, flags): 
             r2 = simd.select(other, dx * dx + dy * dy + dz * dz, 1.0)
             rinv = simd.rsqrt_fast(r2, 2)
             reach = radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
-            value = integrals(r2 * rinv, rinv, rho, eight(atoms, SCREEN, j), reach,
-                              simd.load(kinds, j, 8) + kinds[i] * t, d0, m0, neck)
+            value = integrals(
+                r2 * rinv,
+                rinv,
+                rho,
+                eight(atoms, SCREEN, j),
+                reach,
+                simd.load(kinds, j, 8) + kinds[i] * t,
+                d0,
+                m0,
+                neck,
+            )
             total = total + simd.select(other, value, 0.0)
         energy += set_radius(atoms, i, simd.sum(total), constants)
     if flags[ENERGY] != 0:
@@ -194,8 +203,12 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
     t, neck = len(d0), constants[NECK]
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
-        rho, screen, radius, by = one(atoms, RHO,
-                                      i), one(atoms, SCREEN, i), one(atoms, RADIUS, i), one(atoms, BY_INTEGRAL, i)
+        rho, screen, radius, by = (
+            one(atoms, RHO, i),
+            one(atoms, SCREEN, i),
+            one(atoms, RADIUS, i),
+            one(atoms, BY_INTEGRAL, i),
+        )
         fx = simd.splat(0.0, 8)
         fy, fz = fx, fx
         for j in range(i & -8, padded, 8):
@@ -203,10 +216,22 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
             later = simd.iota(8) > np.int32(i - j)
             r2 = simd.select(later, dx * dx + dy * dy + dz * dz, 1.0)
             rinv, kind = simd.rsqrt_fast(r2, 2), simd.load(kinds, j, 8)
-            slope = integral_slopes(r2 * rinv, rinv, by, rho, screen, eight(atoms, BY_INTEGRAL, j),
-                                    eight(atoms, RHO, j), eight(atoms, SCREEN, j),
-                                    radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF], kind + kinds[i] * t,
-                                    kind * t + kinds[i], d0, m0, neck)
+            slope = integral_slopes(
+                r2 * rinv,
+                rinv,
+                by,
+                rho,
+                screen,
+                eight(atoms, BY_INTEGRAL, j),
+                eight(atoms, RHO, j),
+                eight(atoms, SCREEN, j),
+                radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF],
+                kind + kinds[i] * t,
+                kind * t + kinds[i],
+                d0,
+                m0,
+                neck,
+            )
             slope = simd.select(later, -slope * rinv, 0.0)
             gx, gy, gz = slope * dx, slope * dy, slope * dz
             fx, fy, fz = fx + gx, fy + gy, fz + gz

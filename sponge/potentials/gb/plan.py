@@ -38,8 +38,12 @@ def atom_table(model: Model, params: dict[str, np.ndarray]) -> np.ndarray:
     n = len(params["radii"])
     atoms = np.zeros((kernels.ATOM_ROWS, -(-n // 8) * 8))
     rho = params["radii"] - model.offset
-    values = {kernels.CHARGE: params["charges"], kernels.RHO: rho, kernels.SCREEN: params["scales"] * rho,
-              kernels.RADIUS: params["radii"]}
+    values = {
+        kernels.CHARGE: params["charges"],
+        kernels.RHO: rho,
+        kernels.SCREEN: params["scales"] * rho,
+        kernels.RADIUS: params["radii"],
+    }
     if model.rescaling is not None:
         values |= {kernels.ALPHA: params["alpha"], kernels.BETA: params["beta"], kernels.GAMMA: params["gamma"]}
     atoms[[kernels.RHO, kernels.RADIUS, kernels.BORN]] = 0.1  # of padding, for which nothing follows from it
@@ -55,8 +59,16 @@ def constants_of(potential: GB) -> np.ndarray:
     model, constants = potential.constants, np.zeros(kernels.N_CONSTANTS)
     constants[
         [
-            kernels.SOLUTE, kernels.SOLVENT, kernels.KAPPA, kernels.TENSION, kernels.PROBE, kernels.NECK,
-            kernels.NECK_CUTOFF, kernels.RESCALED, kernels.COULOMB, kernels.SHIFT,
+            kernels.SOLUTE,
+            kernels.SOLVENT,
+            kernels.KAPPA,
+            kernels.TENSION,
+            kernels.PROBE,
+            kernels.NECK,
+            kernels.NECK_CUTOFF,
+            kernels.RESCALED,
+            kernels.COULOMB,
+            kernels.SHIFT,
         ]
     ] = [
         1 / potential.solute_dielectric,
@@ -97,9 +109,19 @@ def plan(potential: GB, engine: Engine) -> GBPlan:
             [Task(kernels.chain_radii, chunks, n, atoms, sums, chunks=chunks)],
             [Task(kernels.descreening_forces, chunks, n, atoms, kinds, d0, m0, constants, sums, chunks=chunks)],
         ],
-        reduce=[Task(add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, 2 * chunks,
-                     engine.flags,
-                     chunks=engine.atom_chunks)],
+        reduce=[
+            Task(
+                add_forces,
+                engine.atom_starts,
+                sums,
+                engine.positions,
+                engine.forces,
+                rows,
+                2 * chunks,
+                engine.flags,
+                chunks=engine.atom_chunks,
+            )
+        ],
         rows=rows,
     )
 

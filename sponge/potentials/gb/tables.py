@@ -42,19 +42,30 @@ NECK_CUTOFF = 0.68  # nm between the surfaces of two atoms: beyond, no water mol
 
 # Screening factors by atomic number: HCT and OBC; GBn; GBn2; GBn2 for nucleic acids. 0: any other element.
 _SCREENING = {
-    1: (0.85, 1.09085413633, 1.425952, 1.696538), 6: (0.72, 0.48435382330, 1.058554, 1.268902),
-    7: (0.79, 0.700147318409, 0.733599, 1.4259728), 8: (0.85, 1.06557401132, 1.061039, 0.1840098),
-    9: (0.88, 0.5, 0.5, 0.5), 15: (0.86, 0.5, 0.5, 1.5450597), 16: (0.96, 0.602256336067, -0.703469, 0.05),
+    1: (0.85, 1.09085413633, 1.425952, 1.696538),
+    6: (0.72, 0.48435382330, 1.058554, 1.268902),
+    7: (0.79, 0.700147318409, 0.733599, 1.4259728),
+    8: (0.85, 1.06557401132, 1.061039, 0.1840098),
+    9: (0.88, 0.5, 0.5, 0.5),
+    15: (0.86, 0.5, 0.5, 1.5450597),
+    16: (0.96, 0.602256336067, -0.703469, 0.05),
     0: (0.8, 0.5, 0.5, 0.5),
 }
 # alpha, beta, gamma of GBn2 by atomic number, for proteins and for nucleic acids
 _RESCALING = {
-    1: (0.788440, 0.798699, 0.437334), 6: (0.733756, 0.506378, 0.205844), 7: (0.503364, 0.316828, 0.192915),
-    8: (0.867814, 0.876635, 0.387882), 16: (0.867814, 0.876635, 0.387882),
+    1: (0.788440, 0.798699, 0.437334),
+    6: (0.733756, 0.506378, 0.205844),
+    7: (0.503364, 0.316828, 0.192915),
+    8: (0.867814, 0.876635, 0.387882),
+    16: (0.867814, 0.876635, 0.387882),
 }
 _RESCALING_NUCLEIC = {
-    1: (0.537050, 0.362861, 0.116704), 6: (0.331670, 0.196842, 0.093422), 7: (0.686311, 0.463189, 0.138722),
-    8: (0.606344, 0.463006, 0.142262), 15: (0.418365, 0.290054, 0.1064245), 16: (0.606344, 0.463006, 0.142262),
+    1: (0.537050, 0.362861, 0.116704),
+    6: (0.331670, 0.196842, 0.093422),
+    7: (0.686311, 0.463189, 0.138722),
+    8: (0.606344, 0.463006, 0.142262),
+    15: (0.418365, 0.290054, 0.1064245),
+    16: (0.606344, 0.463006, 0.142262),
 }
 # Names of nucleotides: AMBER's with their ends (DA, DA5, DA3, DAN, RA5, ...) and those of CHARMM and others
 _NUCLEIC = re.compile(r"(R?[ACGU]|D[ACGT])[35N]?|ADE|GUA|CYT|URA|THY|DAD|DGU|DCY")
@@ -87,8 +98,12 @@ def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
     residues = np.asarray(topology.residue_names)[topology.residue_index]
     if kind == "mbondi3":
         for i in np.flatnonzero(elements == 8):
-            if len(partners[i]) == 1 and elements[partner[i]] == 6 and len(partners[partner[i]]) == 3 \
-                    and sum(elements[j] == 8 for j in partners[partner[i]]) > 1:
+            if (
+                len(partners[i]) == 1
+                and elements[partner[i]] == 6
+                and len(partners[partner[i]]) == 3
+                and sum(elements[j] == 8 for j in partners[partner[i]]) > 1
+            ):
                 radii[i] = 0.14  # carboxylate
         names = np.asarray(topology.names)
         arginine = (residues == "ARG") & (np.char.startswith(names, "HH") | np.char.startswith(names, "HE"))
@@ -96,13 +111,18 @@ def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
     acids = np.array([_NUCLEIC.fullmatch(str(name)) is not None for name in topology.residue_names], bool)
     nucleic = acids[topology.residue_index]
     column = {"gbn": 1, "gbn2": 2}.get(model, 0)
-    scales = np.array([_SCREENING.get(int(z), _SCREENING[0])[3 if model == "gbn2" and acid else column]
-                       for z, acid in zip(elements, nucleic)])
+    scales = np.array(
+        [
+            _SCREENING.get(int(z), _SCREENING[0])[3 if model == "gbn2" and acid else column]
+            for z, acid in zip(elements, nucleic)
+        ]
+    )
     found = {"radii": radii, "scales": scales}
     if model == "gbn2":
         default = MODELS[model].rescaling
-        abc = np.array([(_RESCALING_NUCLEIC if acid else _RESCALING).get(int(z), default) for z,
-                        acid in zip(elements, nucleic)])
+        abc = np.array(
+            [(_RESCALING_NUCLEIC if acid else _RESCALING).get(int(z), default) for z, acid in zip(elements, nucleic)]
+        )
         found |= dict(zip(("alpha", "beta", "gamma"), abc.reshape(-1, 3).T.copy()))
     return found
 

@@ -17,8 +17,16 @@ from ..at_values import Part
 from ..pairs.formulas import fade, screened, screening_series, switch, twelve_six
 from ..pairs.mixing import root
 
-__all__ = ["Form", "coulomb", "excluded", "jump_at_cutoff", "lennard_jones", "long_range_dispersion", "reciprocal",
-           "terms"]
+__all__ = [
+    "Form",
+    "coulomb",
+    "excluded",
+    "jump_at_cutoff",
+    "lennard_jones",
+    "long_range_dispersion",
+    "reciprocal",
+    "terms",
+]
 
 _BLOCK = 1 << 15  # pairs that are worked on at once
 
@@ -43,8 +51,15 @@ class Form:
     images: bool = True  # of excluded pairs
 
 
-def terms(form: Form, names: tuple[str, ...], periodic: bool, types: np.ndarray | None, exclusions: np.ndarray,
-          positions: np.ndarray, box: np.ndarray | None) -> list[Part]:
+def terms(
+    form: Form,
+    names: tuple[str, ...],
+    periodic: bool,
+    types: np.ndarray | None,
+    exclusions: np.ndarray,
+    positions: np.ndarray,
+    box: np.ndarray | None,
+) -> list[Part]:
     """The parts of the energy at values; their functions take the parameters `names`, positions and, if `periodic`, the
     box.
     """
@@ -174,8 +189,10 @@ def _erf_over(x2):
     """erf(x)/x as a function of x^2, smooth at zero."""
     small = x2 < 1e-2
     y, z = np.where(small, x2, 0.0), np.where(small, 1.0, x2)
-    series = 2 / np.sqrt(np.pi) * (
-        1 + y * (-1 / 3 + y * (1 / 10 + y * (-1 / 42 + y * (1 / 216 + y * (-1 / 1320 + y / 9360)))))
+    series = (
+        2
+        / np.sqrt(np.pi)
+        * (1 + y * (-1 / 3 + y * (1 / 10 + y * (-1 / 42 + y * (1 / 216 + y * (-1 / 1320 + y / 9360))))))
     )
     root_z = np.sqrt(z)
     return np.where(small, series, erf(root_z) / root_z)

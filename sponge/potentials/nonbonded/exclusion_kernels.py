@@ -82,8 +82,9 @@ def _dispersion_far(y):  # D and D'
 
 
 @kernel(nogil=True)
-def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, box, alpha, lj_alpha, coefficients,
-                   forces, rows, flags):
+def excluded_pairs(
+    chunk, atoms, starts, partners, positions, charges, roots, box, alpha, lj_alpha, coefficients, forces, rows, flags
+):
     """`charges` in sqrt(kJ/mol nm); `roots` [n]: the c_i, only read with `lj_alpha`; `forces` [n, 3] are those of
     these pairs alone.
     """

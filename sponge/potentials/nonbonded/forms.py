@@ -38,16 +38,27 @@ __all__ = ["PairForm", "ewald_root", "pair_gradients", "plan_pairs"]
 class PairForm:
     """Source of pair functions, and the numbers that they read, for one choice of formulas."""
 
-    def __init__(self, mixing: str,  # "lorentz_berthelot", "geometric" or "table"
-                 coulomb: str,  # "ewald", "reaction_field", "cutoff" or "none"
-                 cutoff: float, double: bool, *, switch: float | None = None,  # nm; switch: of Lennard-Jones energies
-                 alpha: float = 0.0,  # 1/nm, of Ewald sums
-                 k_rf: float = 0.0, c_rf: float = 0.0,  # of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf)
-                 dispersion_alpha: float | None = None,  # 1/nm, of LJ-PME
-                 table: Any = None):  # (a, b), each (t, t): U = a/r^12 - b/r^6 for each pair of types
+    def __init__(
+        self,
+        mixing: str,  # "lorentz_berthelot", "geometric" or "table"
+        coulomb: str,  # "ewald", "reaction_field", "cutoff" or "none"
+        cutoff: float,
+        double: bool,
+        *,
+        switch: float | None = None,  # nm; switch: of Lennard-Jones energies
+        alpha: float = 0.0,  # 1/nm, of Ewald sums
+        k_rf: float = 0.0,
+        c_rf: float = 0.0,  # of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf)
+        dispersion_alpha: float | None = None,  # 1/nm, of LJ-PME
+        table: Any = None,
+    ):  # (a, b), each (t, t): U = a/r^12 - b/r^6 for each pair of types
         self.mixing, self.coulomb, self.cutoff, self.double = mixing, coulomb, cutoff, double
         self.switch, self.alpha, self.k_rf, self.c_rf, self.dispersion_alpha = (
-            switch, alpha, k_rf, c_rf, dispersion_alpha,
+            switch,
+            alpha,
+            k_rf,
+            c_rf,
+            dispersion_alpha,
         )
         self.numbers: list[float] = []
         self.table = table
@@ -71,15 +82,25 @@ class PairForm:
         gradient = None
         if lj_gradient is not None:
             gradient = [*start, *q_gradient, *lj_force, *lj_energy, *lj_gradient]
-            own = ["j[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * j[{size}]",
-                                             f"j[{size + 1}] * by_depth"]
-            other = ["i[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * i[{size}]",
-                                               f"i[{size + 1}] * by_depth"]
+            own = ["j[0] * phi"] * charge + [
+                "by_size" if mixing == "lorentz_berthelot" else f"by_size * j[{size}]",
+                f"j[{size + 1}] * by_depth",
+            ]
+            other = ["i[0] * phi"] * charge + [
+                "by_size" if mixing == "lorentz_berthelot" else f"by_size * i[{size}]",
+                f"i[{size + 1}] * by_depth",
+            ]
             nothing = [self._number(0.0)] * (not charge)  # the loop sums three
             gradient.append(f"return ({', '.join(own + nothing)}), ({', '.join(other + nothing)})")
         potential = [*start, *q_gradient, "return phi"] if charge else None
-        self.functions = {"force": force, "plain": plain, "energy": energy, "plain_energy": plain_energy,
-                          "gradient": gradient, "potential": potential}
+        self.functions = {
+            "force": force,
+            "plain": plain,
+            "energy": energy,
+            "plain_energy": plain_energy,
+            "gradient": gradient,
+            "potential": potential,
+        }
         self.source = self._module()
 
     def _number(self, value: float) -> str:
@@ -165,19 +186,29 @@ class PairForm:
             return [*product, "g_q = qq * inverse"], [f"u_q = {n(4.0)} * qq * inverse"], [f"phi = {n(4.0)} * inverse"]
         if self.coulomb == "reaction_field":
             phi = f"{n(4.0)} * inverse + ({n(8 * self.k_rf)} * r2 - {n(8 * self.c_rf)})"
-            return [*product,
-                    f"g_q = qq * (inverse - {n(4 * self.k_rf)} * r2)"], [f"u_q = qq * ({phi})"], [f"phi = {phi}"]
+            return (
+                [*product, f"g_q = qq * (inverse - {n(4 * self.k_rf)} * r2)"],
+                [f"u_q = qq * ({phi})"],
+                [f"phi = {phi}"],
+            )
         if self.double:
             z = f"z = {n(0.5 * self.alpha)} * r2 * inverse"
             phi = f"{n(4.0)} * inverse * simd.erfc(z)"
-            force = [*product, z, "left = inverse * simd.erfc(z)",
-                     f"g_q = qq * (left + {n(4 * self.alpha / np.sqrt(np.pi))} * simd.exp(-(z * z)))"]
+            force = [
+                *product,
+                z,
+                "left = inverse * simd.erfc(z)",
+                f"g_q = qq * (left + {n(4 * self.alpha / np.sqrt(np.pi))} * simd.exp(-(z * z)))",
+            ]
             return force, [f"u_q = {n(4.0)} * qq * left"], [z, f"phi = {phi}"]
         root = self._polynomial(ewald_root(self.alpha, self.cutoff))
         potential = self._polynomial(ewald_root(self.alpha, self.cutoff, energy=True))
         force = [*product, f"root = {root}", "root = root * root", "g_q = qq * (inverse - r2 * (root * root))"]
-        phi = [f"mesh_root = {potential}", "mesh_root = mesh_root * mesh_root",
-               f"phi = {n(4.0)} * inverse - mesh_root * mesh_root"]
+        phi = [
+            f"mesh_root = {potential}",
+            "mesh_root = mesh_root * mesh_root",
+            f"phi = {n(4.0)} * inverse - mesh_root * mesh_root",
+        ]
         return force, [*phi, "u_q = qq * phi"], phi
 
     def _polynomial(self, coefficients) -> str:
@@ -192,9 +223,11 @@ class PairForm:
         loads = ", ".join(f"lanes(params, {4 * p} * cluster + {4 * k})" for k in range(p))
         inverse = "two_over_r_exact" if self.double else "two_over_r"
         given = {name: lines for name, lines in self.functions.items() if lines is not None}
-        kernels = [("pair_forces", "force_loop", f"force, {'plain' if 'plain' in given else 'force'}"),
-                   ("pair_energies", "energy_loop", "energy"),
-                   ("pair_both", "force_energy_loop", f"energy, {'plain_energy' if 'plain' in given else 'energy'}")]
+        kernels = [
+            ("pair_forces", "force_loop", f"force, {'plain' if 'plain' in given else 'force'}"),
+            ("pair_energies", "energy_loop", "energy"),
+            ("pair_both", "force_energy_loop", f"energy, {'plain_energy' if 'plain' in given else 'energy'}"),
+        ]
         if "gradient" in given:
             kernels.append(("pair_gradients", "gradient_loop", "gradient"))
         if "potential" in given:
@@ -203,7 +236,9 @@ class PairForm:
             "from triskele.sponge.potentials.pairs.loops import (energy_loop, force_energy_loop, force_loop,\n"
             "                                                          gradient_loop, slope_loop,\n"
             f"                                                          {inverse} as two_over_r)",
-            count, 16, f"def load(params, cluster, lanes):\n    return ({loads},)",
+            count,
+            16,
+            f"def load(params, cluster, lanes):\n    return ({loads},)",
             "".join(function_source(name, lines, count, self.mixing == "table") for name, lines in given.items()),
             kernels,
         )
@@ -242,9 +277,15 @@ def ewald_root(alpha: float, cutoff: float, energy: bool = False) -> np.ndarray:
     return coefficients * scale**0.25
 
 
-def plan_pairs(engine: Engine, form: PairForm, *,  # with double = (engine.precision == "double")
-               charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,  # (n,) e, (n,) nm
-               epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> PairPlan:  # (n,) kJ/mol
+def plan_pairs(
+    engine: Engine,
+    form: PairForm,
+    *,  # with double = (engine.precision == "double")
+    charges: np.ndarray | None = None,
+    sigmas: np.ndarray | None = None,  # (n,) e, (n,) nm
+    epsilons: np.ndarray | None = None,
+    types: np.ndarray | None = None,
+) -> PairPlan:  # (n,) kJ/mol
     """Return the plan of Lennard-Jones and Coulomb pairs within the cut-off; excluded pairs are left out."""
     neighbors = shared_list(engine, form.cutoff)
     if form.mixing == "table":
@@ -258,9 +299,15 @@ def plan_pairs(engine: Engine, form: PairForm, *,  # with double = (engine.preci
     if form.mixing == "table":
         a, b = form.table
         numbers += [*np.ravel(a * (12 / 2**14)), *np.ravel(b * (6 / 2**8))]
-    return PairPlan(engine, neighbors, module.pair_forces, module.pair_energies,
-                    pair_values(form, charges, sigmas, epsilons, types),
-                    numbers, module.pair_both)
+    return PairPlan(
+        engine,
+        neighbors,
+        module.pair_forces,
+        module.pair_energies,
+        pair_values(form, charges, sigmas, epsilons, types),
+        numbers,
+        module.pair_both,
+    )
 
 
 def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=None) -> np.ndarray:
@@ -276,9 +323,15 @@ def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=
     return np.stack([columns[name]() for name in form.parameters], 1)
 
 
-def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan,  # without a table and LJ-PME; from `plan_pairs`
-                   charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,
-                   epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def pair_gradients(
+    engine: Engine,
+    form: PairForm,
+    plan: PairPlan,  # without a table and LJ-PME; from `plan_pairs`
+    charges: np.ndarray | None = None,
+    sigmas: np.ndarray | None = None,
+    epsilons: np.ndarray | None = None,
+    types: np.ndarray | None = None,
+) -> dict[str, np.ndarray]:
     """Return derivatives (n,) of the energy by "charges" (if the form has them), "sigmas" and "epsilons" of all atoms.
 
     The engine's list and positions are those of its last `compute`. The derivative by an epsilon of 0, which does not
@@ -296,6 +349,7 @@ def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan,  # without a 
         elif name == "size":
             found["sigmas"] = sums[:, k] / (4 if form.mixing == "lorentz_berthelot" else 2)
         else:
-            found["epsilons"] = np.divide(0.5 * sums[:, k], np.sqrt(epsilons), out=np.zeros(engine.n),
-                                          where=np.asarray(epsilons) > 0)
+            found["epsilons"] = np.divide(
+                0.5 * sums[:, k], np.sqrt(epsilons), out=np.zeros(engine.n), where=np.asarray(epsilons) > 0
+            )
     return found

@@ -35,10 +35,15 @@ def gradients(potential: Nonbonded, engine: Engine) -> dict[str, np.ndarray]:
     plan: NonbondedPlan = engine.plans[potential.name]
     form = potential.form(engine.first_box if engine.periodic else None)
     charged = bool(np.any(potential.params["charges"]))
-    if form.cutoff is None or form.mixing == "table" or form.lj_alpha or (form.alpha and charged
-                                                                          and plan.coulomb is None):
-        return parameter_gradient(potential, potential.params, engine.positions,
-                                  engine.box if engine.periodic else None)
+    if (
+        form.cutoff is None
+        or form.mixing == "table"
+        or form.lj_alpha
+        or (form.alpha and charged and plan.coulomb is None)
+    ):
+        return parameter_gradient(
+            potential, potential.params, engine.positions, engine.box if engine.periodic else None
+        )
     by_charge, by_size, by_depth = _pairs(plan, engine, charged)
     params = potential.params
     some = params["epsilons"] > 0

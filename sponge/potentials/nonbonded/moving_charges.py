@@ -92,9 +92,14 @@ class MovingCharges:
     `forces`, between the plan's stages and the sum of forces.
     """
 
-    def __init__(self, plan: NonbondedPlan, engine: Engine,  # "pme", "reaction_field" or "cutoff"; no LJ-PME
-                 potential: Nonbonded,  # the one that `plan` is of
-                 pairs: np.ndarray, factors: np.ndarray):  # (m, 2), (m,): scaled pairs, such as 1-4
+    def __init__(
+        self,
+        plan: NonbondedPlan,
+        engine: Engine,  # "pme", "reaction_field" or "cutoff"; no LJ-PME
+        potential: Nonbonded,  # the one that `plan` is of
+        pairs: np.ndarray,
+        factors: np.ndarray,
+    ):  # (m, 2), (m,): scaled pairs, such as 1-4
         n, starts, own, mesh = engine.n, engine.atom_starts, plan.pairs, plan.coulomb
         assert mesh is None or isinstance(mesh, PME)
         self.charges, self.slopes = np.zeros(n), np.zeros(n)  # e, read in every step; kJ/mol/e, of the last evaluation
@@ -102,8 +107,11 @@ class MovingCharges:
         neighbors, chunks = own.neighbors, engine.atom_chunks
         excluded = next((part.charges for part in plan.parts if isinstance(part, ExclusionPlan)), np.zeros(n))
         column = plan.form.parameters.index("charge")
-        tasks = [Task(hand_out, starts, self.charges, neighbors.slots, column, own.values, own.params, excluded,
-                      chunks=chunks)]
+        tasks = [
+            Task(
+                hand_out, starts, self.charges, neighbors.slots, column, own.values, own.params, excluded, chunks=chunks
+            )
+        ]
         if mesh is not None:
             tasks.append(mesh.follow(self.charges))
         self.before = [Phase(tasks, name="charges")]
@@ -112,23 +120,61 @@ class MovingCharges:
         computed = [t for k, tasks in enumerate(phases) if k % 2 == 0 for t in tasks]
         summed = [t for k, tasks in enumerate(phases) if k % 2 for t in tasks]
         collected = [Task(clear_slopes, starts, self.slopes, chunks=chunks)]
-        collected += [Task(add_pair_slopes, starts, neighbors.slots, task.args[-1], self.slopes, chunks=chunks)
-                      for task in summed]
+        collected += [
+            Task(add_pair_slopes, starts, neighbors.slots, task.args[-1], self.slopes, chunks=chunks) for task in summed
+        ]
         if mesh is not None:
             collected.append(mesh.slope_task(self.charges, self.slopes))
-        self.after = [Phase(computed, name="charge slopes"), Phase(summed, name="charge slopes of clusters"),
-                      Phase(collected, "sequence", name="charge slopes of atoms")]
+        self.after = [
+            Phase(computed, name="charge slopes"),
+            Phase(summed, name="charge slopes of clusters"),
+            Phase(collected, "sequence", name="charge slopes of atoms"),
+        ]
         box = engine.box if potential.images else np.diag([1e30] * 3)
         if mesh is not None and len(potential.exclusions):
             first, partners, atoms = by_first_atom(potential.exclusions, n)
-            self.after.append(Phase([Task(excluded_slopes, atoms, first, partners, engine.positions, self.charges, box,
-                                          mesh.alpha, polynomials(), self.slopes, chunks=len(atoms) - 1)],
-                                    name="charge slopes of exclusions"))
+            self.after.append(
+                Phase(
+                    [
+                        Task(
+                            excluded_slopes,
+                            atoms,
+                            first,
+                            partners,
+                            engine.positions,
+                            self.charges,
+                            box,
+                            mesh.alpha,
+                            polynomials(),
+                            self.slopes,
+                            chunks=len(atoms) - 1,
+                        )
+                    ],
+                    name="charge slopes of exclusions",
+                )
+            )
         if len(pairs):
             periodic = engine.periodic and potential.images
-            self.after.append(Phase([Task(pairs14, np.ascontiguousarray(pairs, np.int64), factors, engine.positions,
-                                          engine.box, int(periodic), self.charges, self.slopes, self.forces, self.rows,
-                                          engine.flags)], name="1-4 pairs"))
+            self.after.append(
+                Phase(
+                    [
+                        Task(
+                            pairs14,
+                            np.ascontiguousarray(pairs, np.int64),
+                            factors,
+                            engine.positions,
+                            engine.box,
+                            int(periodic),
+                            self.charges,
+                            self.slopes,
+                            self.forces,
+                            self.rows,
+                            engine.flags,
+                        )
+                    ],
+                    name="1-4 pairs",
+                )
+            )
 
 
 def factors14(pairs: Any, products: Any, charges: np.ndarray, where: str) -> np.ndarray:
@@ -136,6 +182,8 @@ def factors14(pairs: Any, products: Any, charges: np.ndarray, where: str) -> np.
     own = charges[pairs[:, 0]] * charges[pairs[:, 1]]
     if np.any(own == 0):
         i, j = pairs[np.argmax(own == 0)]
-        raise ValueError(f"{where}: the factor of 1-4 pairs must be given, as that of atoms {i} and {j} does not "
-                         "follow from their fixed charges, which are 0 (scale14=)")
+        raise ValueError(
+            f"{where}: the factor of 1-4 pairs must be given, as that of atoms {i} and {j} does not "
+            "follow from their fixed charges, which are 0 (scale14=)"
+        )
     return products / own

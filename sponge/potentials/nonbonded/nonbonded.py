@@ -29,8 +29,20 @@ __all__ = ["METHODS", "OPTIONS", "Nonbonded"]
 
 METHODS = ("pme", "ewald", "ljpme", "reaction_field", "cutoff", "none")
 _PERIODIC_ONLY = ("pme", "ewald", "ljpme")
-OPTIONS = ("method", "cutoff", "switch", "tolerance", "dispersion_correction", "dielectric", "alpha", "grid", "order",
-            "lj_alpha", "lj_grid", "wave_vectors")
+OPTIONS = (
+    "method",
+    "cutoff",
+    "switch",
+    "tolerance",
+    "dispersion_correction",
+    "dielectric",
+    "alpha",
+    "grid",
+    "order",
+    "lj_alpha",
+    "lj_grid",
+    "wave_vectors",
+)
 
 
 class Nonbonded(Potential):
@@ -87,11 +99,25 @@ class Nonbonded(Potential):
 
     conserves_momentum = True
 
-    def __init__(self, charges: Any, sigmas: Any = None, epsilons: Any = None, method: str = "pme", cutoff: float = 0.9,
-                 switch: float | None = None, tolerance: float = 5e-4, dispersion_correction: bool = True,
-                 mixing: str | LJTable = "lorentz_berthelot", dielectric: float = 78.3, alpha: float | None = None,
-                 grid: Any = None, order: int = 5, lj_alpha: float | None = None, lj_grid: Any = None,
-                 wave_vectors: Any = None):
+    def __init__(
+        self,
+        charges: Any,
+        sigmas: Any = None,
+        epsilons: Any = None,
+        method: str = "pme",
+        cutoff: float = 0.9,
+        switch: float | None = None,
+        tolerance: float = 5e-4,
+        dispersion_correction: bool = True,
+        mixing: str | LJTable = "lorentz_berthelot",
+        dielectric: float = 78.3,
+        alpha: float | None = None,
+        grid: Any = None,
+        order: int = 5,
+        lj_alpha: float | None = None,
+        lj_grid: Any = None,
+        wave_vectors: Any = None,
+    ):
         self.name = "nonbonded"
         self.types = None
         self.params = {"charges": _vector("charges", charges, None)}
@@ -111,10 +137,20 @@ class Nonbonded(Potential):
             self.mixing = mixing
             self.params.update(sigmas=_vector("sigmas", sigmas, n), epsilons=_vector("epsilons", epsilons, n))
         self.exclusions = np.empty((0, 2), np.int32)
-        self.update(method=method, cutoff=cutoff, switch=switch, tolerance=tolerance,
-                    dispersion_correction=dispersion_correction,
-                    dielectric=dielectric, alpha=alpha, grid=grid, order=order, lj_alpha=lj_alpha, lj_grid=lj_grid,
-                    wave_vectors=wave_vectors)
+        self.update(
+            method=method,
+            cutoff=cutoff,
+            switch=switch,
+            tolerance=tolerance,
+            dispersion_correction=dispersion_correction,
+            dielectric=dielectric,
+            alpha=alpha,
+            grid=grid,
+            order=order,
+            lj_alpha=lj_alpha,
+            lj_grid=lj_grid,
+            wave_vectors=wave_vectors,
+        )
 
     @property
     def invariant(self) -> bool:
@@ -163,8 +199,10 @@ class Nonbonded(Potential):
             if new[name] is not None:
                 new[name] = tuple(int(k) for k in new[name])
                 if len(new[name]) != 3 or min(new[name]) < (1 if name == "wave_vectors" else new["order"]):
-                    raise ValueError(f"nonbonded: {name} must be three numbers, for a grid at least the order of the "
-                                     f"splines, got {new[name]}")
+                    raise ValueError(
+                        f"nonbonded: {name} must be three numbers, for a grid at least the order of the "
+                        f"splines, got {new[name]}"
+                    )
         for name in ("cutoff", "switch", "tolerance", "dielectric", "alpha", "lj_alpha"):
             new[name] = None if new[name] is None else float(new[name])
         for name, value in new.items():
@@ -187,8 +225,10 @@ class Nonbonded(Potential):
                 raise ValueError(f"nonbonded: {name} must be finite, got {values[bad]} for {of}")
         if "epsilons" in self.params and np.any(self.params["epsilons"] < 0):
             bad = int(np.argmin(self.params["epsilons"]))
-            raise ValueError(f"nonbonded: epsilons must be >= 0, got {self.params['epsilons'][bad]} for "
-                             f"{system.topology.describe(bad)}")
+            raise ValueError(
+                f"nonbonded: epsilons must be >= 0, got {self.params['epsilons'][bad]} for "
+                f"{system.topology.describe(bad)}"
+            )
         self.update()  # options that were set as attributes are checked like others
         self.check_box(system.box)
         self.exclusions = system.exclusions
@@ -197,8 +237,10 @@ class Nonbonded(Potential):
         """Raise BoxError if the method cannot be used with such a box."""
         if box is None:
             if self.method in _PERIODIC_ONLY:
-                raise BoxError(f"nonbonded: method {self.method!r} needs a periodic box, got none (use 'none', "
-                               f"'cutoff' or 'reaction_field')")
+                raise BoxError(
+                    f"nonbonded: method {self.method!r} needs a periodic box, got none (use 'none', "
+                    f"'cutoff' or 'reaction_field')"
+                )
         elif self.method != "none":
             boxes.check_cutoff("nonbonded", self.cutoff, box)
 
@@ -300,8 +342,9 @@ class Nonbonded(Potential):
 
         return hessian_product(self, params, positions, box, v)
 
-    def parameter_product(self, params: dict[str, Any], positions: np.ndarray, box: Any, moves: dict[str, Any],
-                          v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def parameter_product(
+        self, params: dict[str, Any], positions: np.ndarray, box: Any, moves: dict[str, Any], v: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """The Hessian of `energy` by parameters and positions times `moves` and `v`, from kernels."""
         from .product import parameter_product
 
@@ -319,8 +362,15 @@ class _Terms:
         positions, box = (leaves[-2], leaves[-1]) if self.periodic else (leaves[-1], None)
         if not (np.array_equal(self._last[0], positions) and np.array_equal(self._last[1], box)):
             self.potential.check_box(box)
-            parts = nonbonded_energy.terms(self.potential.form(box), self.names, self.periodic, self.potential.types,
-                                           self.potential.exclusions, positions, box)
+            parts = nonbonded_energy.terms(
+                self.potential.form(box),
+                self.names,
+                self.periodic,
+                self.potential.types,
+                self.potential.exclusions,
+                positions,
+                box,
+            )
             self._last = positions.copy(), None if box is None else box.copy(), parts
         return self._last[2]
 
@@ -342,8 +392,18 @@ def example():
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4
     cases = []
     for method, box in (("none", None), ("reaction_field", leaning), ("pme", leaning)):
-        potential = Nonbonded(charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6,
-                              tolerance=1e-6)
-        cases.append(([potential], {"n": n, "box": box, "exclusions": [[0, 1], [1, 2], [0, 2], [5, 7]],
-                                    "positions": lattice @ leaning + rng.normal(scale=0.02, size=(n, 3))}))
+        potential = Nonbonded(
+            charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6, tolerance=1e-6
+        )
+        cases.append(
+            (
+                [potential],
+                {
+                    "n": n,
+                    "box": box,
+                    "exclusions": [[0, 1], [1, 2], [0, 2], [5, 7]],
+                    "positions": lattice @ leaning + rng.normal(scale=0.02, size=(n, 3)),
+                },
+            )
+        )
     return cases

@@ -38,9 +38,16 @@ _MOST_CHUNKS = 32
 class NonbondedPlan(Plan):
     """Several plans as one: pairs within the cut-off, excluded pairs, reciprocal sums and the tail."""
 
-    def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None,
-                 dispersion: PME | None,
-                 update_box: list[Callable[[], None]], jump: float):
+    def __init__(
+        self,
+        pairs: Any,
+        form: PairForm,
+        parts: list[Any],
+        coulomb: PME | Ewald | None,
+        dispersion: PME | None,
+        update_box: list[Callable[[], None]],
+        jump: float,
+    ):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self.parts = [pairs, *parts]
         tasks = [t for m in (coulomb, dispersion) if m is not None for t in m.before]
@@ -50,8 +57,14 @@ class NonbondedPlan(Plan):
             for update in update_box:
                 update()
 
-        super().__init__(stages=_stages(self.parts), reduce=[t for p in self.parts for t in p.reduce],
-                         rows=pairs.rows, update_box=update_all, before=[*pairs.before, *self._mesh_sort], jump=jump)
+        super().__init__(
+            stages=_stages(self.parts),
+            reduce=[t for p in self.parts for t in p.reduce],
+            rows=pairs.rows,
+            update_box=update_all,
+            before=[*pairs.before, *self._mesh_sort],
+            jump=jump,
+        )
         self.classes = [k for p in self.parts for k in getattr(p, "classes", ()) or [REST] * len(p.reduce)]
         self.enhanced = [e for p in self.parts for e in getattr(p, "enhanced", ())]
         self.after = [phase for p in self.parts for phase in getattr(p, "after", ())]
@@ -77,9 +90,12 @@ class NonbondedPlan(Plan):
         if self.coulomb is None and self.dispersion is None:
             return {}
         pairs, *rest = self.parts
-        return {"direct": Plan(stages=pairs.stages, reduce=pairs.reduce, before=pairs.before),
-                "reciprocal": Plan(stages=_stages(rest), reduce=[t for p in rest for t in p.reduce],
-                                   before=self._mesh_sort)}
+        return {
+            "direct": Plan(stages=pairs.stages, reduce=pairs.reduce, before=pairs.before),
+            "reciprocal": Plan(
+                stages=_stages(rest), reduce=[t for p in rest for t in p.reduce], before=self._mesh_sort
+            ),
+        }
 
 
 def _stages(parts):
@@ -98,12 +114,26 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     table = None
     if form.mixing == "table":
         table = 0.5 * (params["a"] + params["a"].T), 0.5 * (params["b"] + params["b"].T)
-    pair_form = PairForm(form.mixing, coulomb, form.cutoff, engine.precision == "double", switch=form.switch,
-                         alpha=form.alpha,
-                         k_rf=form.k_rf, c_rf=form.c_rf, dispersion_alpha=form.lj_alpha or None, table=table)
-    pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"),
-                       epsilons=params.get("epsilons"),
-                       types=potential.types)
+    pair_form = PairForm(
+        form.mixing,
+        coulomb,
+        form.cutoff,
+        engine.precision == "double",
+        switch=form.switch,
+        alpha=form.alpha,
+        k_rf=form.k_rf,
+        c_rf=form.c_rf,
+        dispersion_alpha=form.lj_alpha or None,
+        table=table,
+    )
+    pairs = plan_pairs(
+        engine,
+        pair_form,
+        charges=params["charges"],
+        sigmas=params.get("sigmas"),
+        epsilons=params.get("epsilons"),
+        types=potential.types,
+    )
     parts, updates = [], []
     split = engine.split if engine.split is not None and engine.split.reciprocal else None
     as_solute = split is not None and split.whole
@@ -123,8 +153,9 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
             if charged:
                 coulomb_sum = mesh(whole, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:
-                dispersion_sum = mesh(whole, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True,
-                                      builds=builds)
+                dispersion_sum = mesh(
+                    whole, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds
+                )
         sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
         parts += [_of_solute(Plan(stages=s.stages, reduce=s.reduce, rows=s.rows)) for s in sums] if as_solute else sums
         updates += [s.update_box for s in sums]
@@ -166,9 +197,23 @@ def _excluded(potential, engine, form, roots, pairs):
     forces, rows = np.zeros((engine.n, 3)), np.zeros((chunks, ROW))
     charges = np.sqrt(units.COULOMB) * potential.params["charges"]
     box = engine.box if form.images else np.diag([1e30] * 3)  # in which no difference is longer than half an edge
-    task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, box, form.alpha,
-                form.lj_alpha,
-                polynomials(), forces, rows, engine.flags, chunks=chunks)
+    task = Task(
+        excluded_pairs,
+        atoms,
+        starts,
+        partners,
+        engine.positions,
+        charges,
+        roots,
+        box,
+        form.alpha,
+        form.lj_alpha,
+        polynomials(),
+        forces,
+        rows,
+        engine.flags,
+        chunks=chunks,
+    )
     add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
     some = len(partners) > 0
     return ExclusionPlan(charges, stages=[[task]] * some, rows=rows, reduce=[add] * some)
@@ -204,12 +249,38 @@ def _all_pairs(potential, engine):
     return Plan(
         stages=[
             [Task(dense.pack_atoms, engine.positions, atoms)],
-            [Task(dense.all_pairs, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits, sums, rows,
-                  engine.flags, chunks=chunks)],
+            [
+                Task(
+                    dense.all_pairs,
+                    chunks,
+                    n,
+                    atoms,
+                    mixing,
+                    kinds,
+                    a,
+                    b,
+                    masked,
+                    blocks,
+                    bits,
+                    sums,
+                    rows,
+                    engine.flags,
+                    chunks=chunks,
+                )
+            ],
         ],
-        reduce=[Task(dense.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, chunks,
-                     engine.flags,
-                     chunks=engine.atom_chunks)],
+        reduce=[
+            Task(
+                dense.add_forces,
+                engine.atom_starts,
+                sums,
+                engine.positions,
+                engine.forces,
+                rows,
+                chunks,
+                engine.flags,
+                chunks=engine.atom_chunks,
+            )
+        ],
         rows=rows,
     )
-

@@ -38,9 +38,13 @@ _kept_pairs: WeakKeyDictionary[Nonbonded, Any] = WeakKeyDictionary()
 _NUMBERS = ("alpha", "k_rf", "c_rf", "switch", "cutoff", "lj_alpha")  # of a form; the kernels hold for all of them
 
 
-def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray],
-                    positions: np.ndarray, box: Any,  # (n, 3) nm; (3, 3) nm or None
-                    v: np.ndarray) -> np.ndarray:
+def hessian_product(
+    potential: Nonbonded,
+    params: dict[str, np.ndarray],
+    positions: np.ndarray,
+    box: Any,  # (n, 3) nm; (3, 3) nm or None
+    v: np.ndarray,
+) -> np.ndarray:
     """Return the Hessian of ``potential.energy`` by positions times `v`: (n, 3), in kJ/mol/nm^2 times the unit of `v`.
 
     Only the form and the exclusions of `potential` are used.
@@ -59,9 +63,14 @@ def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray],
     return out
 
 
-def parameter_product(potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray, box: Any,
-                      moves: dict[str, np.ndarray],  # the vector's part of the parameters, in the shapes of `params`
-                      v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def parameter_product(
+    potential: Nonbonded,
+    params: dict[str, np.ndarray],
+    positions: np.ndarray,
+    box: Any,
+    moves: dict[str, np.ndarray],  # the vector's part of the parameters, in the shapes of `params`
+    v: np.ndarray,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return the Hessian of ``potential.energy`` by parameters and positions times `moves` and `v`.
 
     The result is a dict like `params`, and an array (n, 3) by positions.
@@ -69,8 +78,9 @@ def parameter_product(potential: Nonbonded, params: dict[str, np.ndarray], posit
     return _products(potential, params, positions, box, moves, v)[1:]
 
 
-def parameter_gradient(potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray,
-                       box: Any) -> dict[str, np.ndarray]:
+def parameter_gradient(
+    potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray, box: Any
+) -> dict[str, np.ndarray]:
     """Return derivatives of ``potential.energy`` by all parameters, by one pass over explicit pairs."""
     still = {name: np.zeros_like(values) for name, values in params.items()}
     return _products(potential, params, positions, box, still, np.zeros_like(positions))[0]
@@ -133,8 +143,11 @@ def _of_params(table, mesh):
         """Derivatives by parameters."""
         return core.vjp(_columns(table, mesh), params)[1](by)[0]
 
-    return core.jit(lambda params, moves, by: core.jvp(pulled, (params, tuple(x[..., 0] for x in by)),
-                                                       (moves, tuple(x[..., 1] for x in by))))
+    return core.jit(
+        lambda params, moves, by: core.jvp(
+            pulled, (params, tuple(x[..., 0] for x in by)), (moves, tuple(x[..., 1] for x in by))
+        )
+    )
 
 
 def _constants(k, charges, alpha, box):
@@ -198,8 +211,12 @@ def _kernel(form, moving):
         energy.__name__ = energy.__qualname__ = function.__name__
         return Elementwise(energy, ("r2", *(f"{name}_{atom}" for atom in "ij" for name in columns), *_NUMBERS))
 
-    return product_kernel(formula(nonbonded_energy.coulomb, "charge"),
-                          formula(nonbonded_energy.lennard_jones, "first", "second"), len(_NUMBERS), moving)
+    return product_kernel(
+        formula(nonbonded_energy.coulomb, "charge"),
+        formula(nonbonded_energy.lennard_jones, "first", "second"),
+        len(_NUMBERS),
+        moving,
+    )
 
 
 def _pairs(potential, form, columns, changes, positions, box, v, moving):
@@ -210,16 +227,35 @@ def _pairs(potential, form, columns, changes, positions, box, v, moving):
     periodic = box is not None and form.cutoff is not None
     chunks = int(np.clip(len(pairs) // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
     numbers = np.array([getattr(form, key) or 0.0 for key in _NUMBERS])
-    kernel = _kernel(replace(form, **{key: 1.0 for key in _NUMBERS if getattr(form, key)}, grid=None, lj_grid=None,
-                             wave_vectors=None), moving)
+    kernel = _kernel(
+        replace(
+            form, **{key: 1.0 for key in _NUMBERS if getattr(form, key)}, grid=None, lj_grid=None, wave_vectors=None
+        ),
+        moving,
+    )
     kinds, stride = np.arange(n), 0
     if form.mixing == "table":
         kinds, stride = potential.types.astype(np.int64), math.isqrt(len(columns[1]))
-    params, moves = (np.concatenate([np.pad(charges, ((0, 0), (0, 1))), own])
-                     for charges, own, *_ in (columns, changes))
+    params, moves = (
+        np.concatenate([np.pad(charges, ((0, 0), (0, 1))), own]) for charges, own, *_ in (columns, changes)
+    )
     outs, by = np.zeros((chunks, n, 3)), np.zeros((chunks, len(params) * moving, 2, 2))
-    task = Task(kernel, pairs, positions, v, box if periodic else np.eye(3), periodic, kinds, stride, params, moves,
-                numbers, outs, by, chunks=chunks)
+    task = Task(
+        kernel,
+        pairs,
+        positions,
+        v,
+        box if periodic else np.eye(3),
+        periodic,
+        kinds,
+        stride,
+        params,
+        moves,
+        numbers,
+        outs,
+        by,
+        chunks=chunks,
+    )
     Program([Phase([task], name="Hessian of pairs")], np.zeros(N_FLAGS, np.int64)).run(1)
     total = by.sum(axis=0)
     return outs.sum(axis=0), [total[:n, :1], total[n:]]

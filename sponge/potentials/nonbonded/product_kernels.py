@@ -42,8 +42,12 @@ def {name}(r2, move, i, j, move_i, move_j, given):
 _ARGUMENTS = "chunk, pairs, x, v, box, periodic, kinds, stride, params, moves, numbers, outs, by"
 
 
-def product_kernel(coulomb: Elementwise, lennard_jones: Elementwise,  # of r^2, parameters of both atoms, and numbers
-                   numbers: int, moving: bool):  # moving: parameters move too
+def product_kernel(
+    coulomb: Elementwise,
+    lennard_jones: Elementwise,  # of r^2, parameters of both atoms, and numbers
+    numbers: int,
+    moving: bool,
+):  # moving: parameters move too
     """The kernel of one form; its arguments are those of `product_loop` but for the last three."""
     jets = _jet("coulomb", coulomb, numbers, moving) + _jet("lennard_jones", lennard_jones, numbers, moving)
     given = ", ".join(f"numbers[{k}]" for k in range(numbers))
@@ -51,12 +55,12 @@ def product_kernel(coulomb: Elementwise, lennard_jones: Elementwise,  # of r^2, 
 
 
 def _jet(name, function, numbers, moving):
-    """Source of a function that gives derivatives by r^2 and, if they move, parameters, and all of them along a move.
-    """
+    """Source of a function that gives derivatives by r^2 and, if they move, parameters, and all along a move."""
     r2, *params = function.names[: len(function.names) - numbers]
     by = [r2, *params] if moving else [r2]
-    lines, results = expressions(directional(function, by),
-                                 [Output((key,)) for key in (*(f"d_{key}" for key in by), *by)], width=1)
+    lines, results = expressions(
+        directional(function, by), [Output((key,)) for key in (*(f"d_{key}" for key in by), *by)], width=1
+    )
     rows = [f"{atom}[{c}]" for atom in "ij" for c in range(len(params) // 2)]
     names = [*function.names[1:], *(f"d_{key}" for key in by)]
     values = [*rows, *(f"given[{k}]" for k in range(numbers)), "move", *(f"move_{row}" for row in rows)]
@@ -86,8 +90,9 @@ def _add_slopes(slopes, a, b, found):
 
 
 @template
-def product_loop(chunk, pairs, x, v, box, periodic, kinds, stride, params, moves, numbers, outs, by, given, coulomb,
-                 lennard_jones):
+def product_loop(
+    chunk, pairs, x, v, box, periodic, kinds, stride, params, moves, numbers, outs, by, given, coulomb, lennard_jones
+):
     """Add derivatives of the chunk's part of all pairs along a move of positions (v) and parameters.
 
     params, moves (n + rows, 2): in row i the charge of an atom; from row n on sigma and root of epsilon of atoms, or

@@ -65,8 +65,13 @@ class _Code:
                 )
             else:
                 k = len(self.columns)
-                self.columns.append(0.5 * values if rule == "arithmetic" else
-                                    np.sqrt(values) if rule == "geometric" else np.copy(values))
+                self.columns.append(
+                    0.5 * values
+                    if rule == "arithmetic"
+                    else np.sqrt(values)
+                    if rule == "geometric"
+                    else np.copy(values)
+                )
                 self.mixing.append(f"{name} = i[{k}] {'+' if rule == 'arithmetic' else '*'} j[{k}]")
         if not self.columns:
             self.columns.append(np.zeros(1))
@@ -80,14 +85,23 @@ class _Code:
         """Lines of a function of r2, i, j and c, and the names of the outputs."""
         known = {"1/r": "inverse", "r**2": "r2", "1/r**2": "square"}
         lines, results = expressions(
-            self.function, outputs, arguments=self.arguments, known=known, dtype=self.dtype, width=self.width,
-            number=self.number, where=self.function.__name__,
+            self.function,
+            outputs,
+            arguments=self.arguments,
+            known=known,
+            dtype=self.dtype,
+            width=self.width,
+            number=self.number,
+            where=self.function.__name__,
         )
         used = set(re.findall(r"\w+", "\n".join([*lines, *results])))
         if "r" in used:
             used.add("inverse")
-        first = {"inverse": f"inverse = {self._estimate('rsqrt')}", "square": f"square = {self._estimate('rcp')}",
-                 "r": "r = r2 * inverse"} | {line.split(" ")[0]: line for line in self.mixing}
+        first = {
+            "inverse": f"inverse = {self._estimate('rsqrt')}",
+            "square": f"square = {self._estimate('rcp')}",
+            "r": "r = r2 * inverse",
+        } | {line.split(" ")[0]: line for line in self.mixing}
         return [*(line for name, line in first.items() if name in used), *lines], results
 
     def _estimate(self, name: str) -> str:
@@ -100,8 +114,14 @@ class _Code:
         """Source of such a function; to be called when all numbers are known."""
         return function_source(name, [*lines, f"return {results}"], len(self.numbers), bool(self.tables))
 
-    def module(self, imports: str, load: str, functions: str, kernels: list[tuple[str, str, str]],
-               arguments: str = CLUSTER_ARGUMENTS) -> Any:
+    def module(
+        self,
+        imports: str,
+        load: str,
+        functions: str,
+        kernels: list[tuple[str, str, str]],
+        arguments: str = CLUSTER_ARGUMENTS,
+    ) -> Any:
         """The module with `functions`, which are written first, since they collect the numbers."""
         source = module_source(imports, len(self.numbers), self.width, load, functions, kernels, arguments)
         return load_module(source, self.function.__name__)
@@ -133,14 +153,19 @@ def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
 
     code, load = _cluster_code(potential, engine)
     module = code.module(
-        "from triskele.sponge.potentials.pairs.loops import energy_loop, force_energy_loop, force_loop", load,
+        "from triskele.sponge.potentials.pairs.loops import energy_loop, force_energy_loop, force_loop",
+        load,
         _functions(code),
-        [("forces", "force_loop", "force, force"), ("energies", "energy_loop", "energy"),
-         ("both", "force_energy_loop", "energy, energy")],
+        [
+            ("forces", "force_loop", "force, force"),
+            ("energies", "energy_loop", "energy"),
+            ("both", "force_energy_loop", "energy, energy"),
+        ],
     )
     values = np.stack([np.broadcast_to(c, (engine.n,)) for c in code.columns], axis=1)
-    return PairPlan(engine, shared_list(engine, potential.cutoff), module.forces, module.energies, values, code.table(),
-                    module.both)
+    return PairPlan(
+        engine, shared_list(engine, potential.cutoff), module.forces, module.energies, values, code.table(), module.both
+    )
 
 
 def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray] | None:
@@ -169,8 +194,7 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
         lines.append(f"zero = simd.splat(np.{code.dtype}(0), {code.width})")
         functions += code.text(f"gradient{first}", lines, f"({', '.join(mine + zeros)}), ({', '.join(other + zeros)})")
         kernels.append((f"parameters{first}", "gradient_loop", f"gradient{first}"))
-    module = code.module("from triskele.sponge.potentials.pairs.loops import gradient_loop", load, functions,
-                         kernels)
+    module = code.module("from triskele.sponge.potentials.pairs.loops import gradient_loop", load, functions, kernels)
     numbers = code.table().astype(shared_list(engine, potential.cutoff).real)
     found = {}
     for first in range(0, len(names), 3):
@@ -248,16 +272,28 @@ def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
     loads = ", ".join(f"lanes(atoms, {3 + k}, at)" for k in range(len(code.columns)))
     kernel = code.module(
         "from triskele.sponge.potentials.pairs.kernels import all_pairs_loop",
-        f"def load(atoms, at, lanes):\n    return ({loads},)", _functions(code),
-        [("forces", "all_pairs_loop", "energy")], _DENSE_ARGUMENTS,
+        f"def load(atoms, at, lanes):\n    return ({loads},)",
+        _functions(code),
+        [("forces", "all_pairs_loop", "energy")],
+        _DENSE_ARGUMENTS,
     ).forces
     chunks, padded = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS)), -(-n // 8) * 8
     atoms = np.zeros((3 + len(code.columns), padded))
     for k, column in enumerate(code.columns):
         atoms[3 + k, :n] = column
     sums, rows = np.zeros((chunks, 3, padded)), np.zeros((chunks + engine.atom_chunks, ROW))
-    pairs = Task(kernel, chunks, n, atoms, code.table(), *masks(potential.exclusions, n), sums, rows, engine.flags,
-                 chunks=chunks)
-    add = Task(dense.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, chunks, engine.flags,
-               chunks=engine.atom_chunks)
+    pairs = Task(
+        kernel, chunks, n, atoms, code.table(), *masks(potential.exclusions, n), sums, rows, engine.flags, chunks=chunks
+    )
+    add = Task(
+        dense.add_forces,
+        engine.atom_starts,
+        sums,
+        engine.positions,
+        engine.forces,
+        rows,
+        chunks,
+        engine.flags,
+        chunks=engine.atom_chunks,
+    )
     return Plan(stages=[[Task(dense.pack_atoms, engine.positions, atoms)], [pairs]], reduce=[add], rows=rows)

@@ -55,8 +55,16 @@ if TYPE_CHECKING:
     from ...engine.engine import Engine
     from ...neighbors import NeighborList
 
-__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "slope_loop", "two_over_r",
-           "two_over_r_exact"]
+__all__ = [
+    "PairPlan",
+    "energy_loop",
+    "force_energy_loop",
+    "force_loop",
+    "gradient_loop",
+    "slope_loop",
+    "two_over_r",
+    "two_over_r_exact",
+]
 
 
 @template
@@ -79,8 +87,11 @@ def _bounds(chunk, pairs, e):
     """First and last pair of an entry, and what `_pair` reads of it, once: sums might be the same memory."""
     mine = pairs.entries
     plain = np.int64(mine[chunk, e, PLAIN_END])
-    return mine[chunk, e, START], mine[chunk, e, END], (pairs.window[chunk], pairs.state[CLUSTERS], plain,
-                                                        np.int64(mine[chunk, e, MASK]) - plain)
+    return (
+        mine[chunk, e, START],
+        mine[chunk, e, END],
+        (pairs.window[chunk], pairs.state[CLUSTERS], plain, np.int64(mine[chunk, e, MASK]) - plain),
+    )
 
 
 @template
@@ -106,8 +117,21 @@ def _visit(chunk, pairs, params, numbers, sums, blocks, rows, constants, load, e
     c = constants(numbers)
     for e in range(pairs.n_entries[chunk]):
         i = np.int64(mine[e, I])
-        entry(chunk, e, pairs, shifted(xs, i, shifts, np.int64(mine[e, SHIFT])), load(params, i, first), params, total,
-              48 * since(i, origin, clusters), out, c, load, f, plain)
+        entry(
+            chunk,
+            e,
+            pairs,
+            shifted(xs, i, shifts, np.int64(mine[e, SHIFT])),
+            load(params, i, first),
+            params,
+            total,
+            48 * since(i, origin, clusters),
+            out,
+            c,
+            load,
+            f,
+            plain,
+        )
     close_touched(chunk, pairs, total, blocks[chunk], 3)
     give_slot(sums, row)
 
@@ -150,8 +174,22 @@ def _runs(chunk, e, pairs, x, p, params, total, to, c, load, force, plain, evalu
     own = zero, zero, zero, zero
     own = _run(chunk, pairs, start, lj_end, None, x, p, params, total, own, c, load, force, evaluate)
     own = _run(chunk, pairs, lj_end, plain_end, None, x, p, params, total, own, c, load, plain, evaluate)
-    fx, fy, fz, u = _run(chunk, pairs, plain_end, mine[chunk, e, END], mine[chunk, e, MASK], x, p, params, total, own,
-                         c, load, force, evaluate)
+    fx, fy, fz, u = _run(
+        chunk,
+        pairs,
+        plain_end,
+        mine[chunk, e, END],
+        mine[chunk, e, MASK],
+        x,
+        p,
+        params,
+        total,
+        own,
+        c,
+        load,
+        force,
+        evaluate,
+    )
     _three(total, to, fx, fy, fz)
     return u
 
@@ -231,8 +269,9 @@ def force_energy_loop(chunk, pairs, params, numbers, sums, blocks, rows, flags, 
     """Forces as `force_loop` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
     if not flags[ENERGY]:
         rows[chunk, 0] = 0.0
-        _visit(chunk, pairs, params, numbers, sums, blocks, rows, constants, load, _forces_and_energy,
-               energy, energy_plain)
+        _visit(
+            chunk, pairs, params, numbers, sums, blocks, rows, constants, load, _forces_and_energy, energy, energy_plain
+        )
 
 
 @template
@@ -326,11 +365,16 @@ class PairPlan(Plan):
     changing `values`. `params`, which the kernels read, holds `values` by cluster and is set when the list is built.
     """
 
-    def __init__(self, engine: Engine, neighbors: NeighborList,  # ``shared_list(engine, cutoff)``
-                 force: Any, energy: Any,  # kernels from the templates above
-                 values: np.ndarray,  # (n, p) parameters of each atom, in the order in which `load` reads them
-                 numbers: np.ndarray,  # that `constants` reads; the first is the square of the cut-off
-                 both: Any = None):  # of `force_energy_loop`: for `force` where an `EnergySplit` always needs energies
+    def __init__(
+        self,
+        engine: Engine,
+        neighbors: NeighborList,  # ``shared_list(engine, cutoff)``
+        force: Any,
+        energy: Any,  # kernels from the templates above
+        values: np.ndarray,  # (n, p) parameters of each atom, in the order in which `load` reads them
+        numbers: np.ndarray,  # that `constants` reads; the first is the square of the cut-off
+        both: Any = None,
+    ):  # of `force_energy_loop`: for `force` where an `EnergySplit` always needs energies
         real, chunks, state = neighbors.real, neighbors.chunks, neighbors.state
         n_clusters = len(neighbors.atoms) // 4
         self.values = np.ascontiguousarray(values, real)
@@ -353,16 +397,32 @@ class PairPlan(Plan):
                 enhanced.append((classes[-1], mine))
                 if both is None:
                     raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
-            pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks),
-                           Task(energy, *args, chunks=chunks)]
+            pair_tasks += [
+                Task(both if classes[-1] else force, *args, chunks=chunks),
+                Task(energy, *args, chunks=chunks),
+            ]
             sums.append(Task(sum_chunks, chunks, part, blocks, sorted_forces, chunks=chunks))
-            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, sorted_forces, engine.forces,
-                             chunks=engine.atom_chunks))
+            adds.append(
+                Task(
+                    add_sorted,
+                    engine.atom_starts,
+                    neighbors.slots,
+                    sorted_forces,
+                    engine.forces,
+                    chunks=engine.atom_chunks,
+                )
+            )
             self.parts.append((sorted_forces, mine))
         neighbors.after_sorting(sort)
         self.neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
-        super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before, classes=classes,
-                         enhanced=enhanced)
+        super().__init__(
+            stages=[pair_tasks, sums],
+            reduce=adds,
+            rows=rows,
+            before=neighbors.before,
+            classes=classes,
+            enhanced=enhanced,
+        )
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
         """Tasks that set `gradient_sums` by a kernel of `gradient_loop` or `slope_loop`, in the forces' buffers."""

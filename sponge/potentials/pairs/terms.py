@@ -68,9 +68,17 @@ class PairPotential(Potential):
     function: ClassVar[Elementwise]
     default_name: ClassVar[str]
 
-    def __init__(self, *, name: str | None = None, cutoff: float | None = None, switch: float | None = None,
-                 shift: bool = False,
-                 mixing: str | Mapping[str, str] | None = None, types: Any = None, **params: Any):
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        cutoff: float | None = None,
+        switch: float | None = None,
+        shift: bool = False,
+        mixing: str | Mapping[str, str] | None = None,
+        types: Any = None,
+        **params: Any,
+    ):
         where = type(self).__name__
         self.name = name or self.default_name
         self.cutoff = None if cutoff is None else float(cutoff)
@@ -183,8 +191,7 @@ class PairPotential(Potential):
         values = [_mixed(rule, given[k], i, j, types) for k, rule in self.rules.items()]
         function, inside = self.pair_function(), np.full(len(i), self.cutoff * (1 - 1e-6))
         r = function.names[0]
-        return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values))))
-                     for names in ((r,), (r, r)))  # type: ignore[return-value]
+        return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values)))) for names in ((r,), (r, r)))  # type: ignore[return-value]
 
     def plan(self, engine):
         from . import kernels
@@ -259,8 +266,9 @@ def _block_function(function, rules, periodic):
         square = np.sum(d * d, axis=-1)
         if real is not None:
             square = np.where(real, square, 1.0)
-        u = function(np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule),
-                                        x in zip(rules, leaves, strict=False)])
+        u = function(
+            np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule), x in zip(rules, leaves, strict=False)]
+        )
         return np.sum(u if real is None else np.where(real, u, 0.0))
 
     function.kept[key] = energy
@@ -311,8 +319,9 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [p.replace(kind=keyword) for p in arguments(own)]
         parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]
-        return potential_class(PairPotential, own, default_name=name or own.__name__,
-                               __signature__=inspect.Signature(parameters))
+        return potential_class(
+            PairPotential, own, default_name=name or own.__name__, __signature__=inspect.Signature(parameters)
+        )
 
     return decorate if function is None else decorate(function)
 
@@ -335,9 +344,18 @@ def example():
     bonds = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     leaning = [[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]]
     return [
-        ([lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product")],
-         {"n": n, "exclusions": bonds}),
-        *[([lennard_jones(**atoms, cutoff=0.6, switch=0.45),
-            exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True)],
-           {"n": n, "exclusions": bonds, "box": box}) for box in (None, leaning)],
+        (
+            [lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product")],
+            {"n": n, "exclusions": bonds},
+        ),
+        *[
+            (
+                [
+                    lennard_jones(**atoms, cutoff=0.6, switch=0.45),
+                    exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True),
+                ],
+                {"n": n, "exclusions": bonds, "box": box},
+            )
+            for box in (None, leaning)
+        ],
     ]

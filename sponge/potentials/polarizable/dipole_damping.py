@@ -97,8 +97,10 @@ def tang_toennies(r, product, b, c):
 def _check_damping(self, system):
     PairPotential.check(self, system)
     if system.box is not None and self.cutoff is None:
-        raise BoxError(f"{type(self).__name__} {self.name!r}: cutoff must be given in a periodic box, as without one "
-                       "pairs have no images")
+        raise BoxError(
+            f"{type(self).__name__} {self.name!r}: cutoff must be given in a periodic box, as without one "
+            "pairs have no images"
+        )
 
 
 thole_damping.check = tang_toennies.check = _check_damping
@@ -107,8 +109,13 @@ thole_damping.check = tang_toennies.check = _check_damping
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
     alpha = [0.001, 0.001, 0.0012, 0.0012] * 3
-    damping = thole_damping(dipole=[1.7, -1.7, 1.8, -1.8] * 3, screening=[(2.6**3 / a) ** (1 / 6) for a in alpha],
-                            mixing="product", cutoff=0.5)
-    series = tang_toennies(product=[[0, 1.7, -1.7], [1.7, 0, 0], [-1.7, 0, 0]], b=45.0, c=0.9, types=[0, 1, 2, 0] * 3,
-                           cutoff=0.5)
+    damping = thole_damping(
+        dipole=[1.7, -1.7, 1.8, -1.8] * 3,
+        screening=[(2.6**3 / a) ** (1 / 6) for a in alpha],
+        mixing="product",
+        cutoff=0.5,
+    )
+    series = tang_toennies(
+        product=[[0, 1.7, -1.7], [1.7, 0, 0], [-1.7, 0, 0]], b=45.0, c=0.9, types=[0, 1, 2, 0] * 3, cutoff=0.5
+    )
     return [([damping, series], {"box": [1.2, 1.3, 1.4]})]

@@ -59,16 +59,22 @@ def _check_springs(self, system):
     others = [p.atoms for p in system.potentials if p.of_drude_particles and p is not self]
     atoms, counts = np.unique(np.concatenate([self.atoms, *others]), return_counts=True)
     if counts.max(initial=0) > 1:
-        raise ValueError(f"{where}: each atom must have one Drude particle at most, and this one atom, got "
-                         f"{system.topology.describe(int(atoms[np.argmax(counts)]))} in {counts.max()} pairs")
+        raise ValueError(
+            f"{where}: each atom must have one Drude particle at most, and this one atom, got "
+            f"{system.topology.describe(int(atoms[np.argmax(counts)]))} in {counts.max()} pairs"
+        )
     if np.any(unbound := self.params["charge"] == 0):
-        raise ValueError(f"{where}: charge must not be 0, which leaves a spring without strength, for "
-                         f"{system.topology.describe(int(self.atoms[np.argmax(unbound), 0]))}")
+        raise ValueError(
+            f"{where}: charge must not be 0, which leaves a spring without strength, for "
+            f"{system.topology.describe(int(self.atoms[np.argmax(unbound), 0]))}"
+        )
     bad = self.params["polarizability"] <= 0
     if np.any(bad):
         k = int(np.argmax(bad))
-        raise ValueError(f"{where}: polarizability must be > 0 nm^3, got {self.params['polarizability'][k]:g} for "
-                         f"{system.topology.describe(int(self.atoms[k, 0]))}")
+        raise ValueError(
+            f"{where}: polarizability must be > 0 nm^3, got {self.params['polarizability'][k]:g} for "
+            f"{system.topology.describe(int(self.atoms[k, 0]))}"
+        )
 
 
 def _spring_energy(self, params, positions, box):
@@ -120,8 +126,9 @@ def _check_screening(self, system):
     TermPotential.check(self, system)
     if np.any(self.params["damping"] < 0):
         k = int(np.argmin(self.params["damping"]))
-        raise ValueError(f"thole_screening {self.name!r}: damping must be >= 0 1/nm, got "
-                         f"{self.params['damping'][k]:g} in term {k}")
+        raise ValueError(
+            f"thole_screening {self.name!r}: damping must be >= 0 1/nm, got {self.params['damping'][k]:g} in term {k}"
+        )
 
 
 thole_screening.check = _check_screening
@@ -177,8 +184,9 @@ class DrudeAnisotropy(Potential):
         check.finite(self.params["k"], f"{where}: k")
 
 
-def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, anisotropies: Any = None,
-                      screened: Any = (), thole: Any = ()) -> list[Potential]:
+def drude_oscillators(
+    particles: Any, charges: Any, polarizabilities: Any, anisotropies: Any = None, screened: Any = (), thole: Any = ()
+) -> list[Potential]:
     """The potentials of polarizable atoms, in the terms of OpenMM's ``DrudeForce``.
 
     Parameters
@@ -219,8 +227,10 @@ def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, aniso
     rows = _index_rows(f"{where}: particles", particles, 5)
     pairs = _index_rows(f"{where}: screened", screened, 2)
     check_indices(pairs, len(rows), f"{where}: screened")
-    q, alpha = (of_each(f"{where}: {name}", values, len(rows), "particles")
-                for name, values in (("charges", charges), ("polarizabilities", polarizabilities)))
+    q, alpha = (
+        of_each(f"{where}: {name}", values, len(rows), "particles")
+        for name, values in (("charges", charges), ("polarizabilities", polarizabilities))
+    )
     drude, atom = rows[:, 0], rows[:, 1]
     axes = np.array(np.ones((len(rows), 2)) if anisotropies is None else anisotropies, np.float64)
     if len(rows) and axes.shape != (len(rows), 2):
@@ -231,8 +241,10 @@ def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, aniso
     third = 3.0 - axes.sum(1)
     if len(rows) and not np.all(np.c_[axes, third] * alpha[:, None] > 0):
         bad = int(np.argmin((np.c_[axes, third] * alpha[:, None] > 0).all(1)))
-        raise ValueError(f"{where}: polarizabilities must be > 0 along each axis, got {alpha[bad]:g} nm^3 "
-                         f"times {axes[bad, 0]:g}, {axes[bad, 1]:g} and {third[bad]:g} for particle {drude[bad]}")
+        raise ValueError(
+            f"{where}: polarizabilities must be > 0 along each axis, got {alpha[bad]:g} nm^3 "
+            f"times {axes[bad, 0]:g}, {axes[bad, 1]:g} and {third[bad]:g} for particle {drude[bad]}"
+        )
     made: list[Potential] = [drude_spring(rows[:, :2], charge=q, polarizability=alpha * third)]
     k = COULOMB * (q * q / alpha)[:, None] * (1 / axes - 1 / third[:, None])
     acts = (ends >= 0).all(-1)
@@ -244,11 +256,22 @@ def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, aniso
         sums = of_each(f"{where}: thole", thole, len(pairs), "screened pairs")
         damping = sums / (alpha[one] * alpha[other]) ** (1 / 6)
         product = q[one] * q[other]
-        combined = [(a, b, s * product) for a, b, s in ((drude[one], drude[other], 1), (drude[one], atom[other], -1),
-                                                        (atom[one], drude[other], -1), (atom[one], atom[other], 1))]
-        made.append(thole_screening(np.concatenate([np.stack([a, b], 1) for a, b, _ in combined]),
-                                    charge_product=np.concatenate([c for _, _, c in combined]),
-                                    damping=np.tile(damping, 4)))
+        combined = [
+            (a, b, s * product)
+            for a, b, s in (
+                (drude[one], drude[other], 1),
+                (drude[one], atom[other], -1),
+                (atom[one], drude[other], -1),
+                (atom[one], atom[other], 1),
+            )
+        ]
+        made.append(
+            thole_screening(
+                np.concatenate([np.stack([a, b], 1) for a, b, _ in combined]),
+                charge_product=np.concatenate([c for _, _, c in combined]),
+                damping=np.tile(damping, 4),
+            )
+        )
     return made
 
 

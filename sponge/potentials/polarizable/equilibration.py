@@ -105,19 +105,34 @@ class ChargeEquilibration(Potential):
     conserves_momentum = True
     moving_charges = True
 
-    def __init__(self, electronegativities: Any, hardnesses: Any, widths: Any, *, groups: Any = None,
-                 totals: Any = 0.0, cutoff: float = 0.9, tolerance: float = 1e-5, convergence: float = 1e-5):
+    def __init__(
+        self,
+        electronegativities: Any,
+        hardnesses: Any,
+        widths: Any,
+        *,
+        groups: Any = None,
+        totals: Any = 0.0,
+        cutoff: float = 0.9,
+        tolerance: float = 1e-5,
+        convergence: float = 1e-5,
+    ):
         where, self.name = "charge equilibration", "charge_equilibration"
         chi, eta = (np.array(v, np.float64) for v in (electronegativities, hardnesses))
         if chi.ndim != 1 or eta.shape != chi.shape or not len(chi):
-            raise ValueError(f"{where}: electronegativities and hardnesses must be given for each atom, got shapes "
-                             f"{chi.shape} and {eta.shape}")
+            raise ValueError(
+                f"{where}: electronegativities and hardnesses must be given for each atom, got shapes "
+                f"{chi.shape} and {eta.shape}"
+            )
         self.widths = of_each(f"{where}: widths", widths, len(chi), "atoms")
-        self.groups = np.zeros(len(chi), np.int64) if groups is None else as_indices(
-            groups, f"{where}: groups").astype(np.int64)
+        self.groups = (
+            np.zeros(len(chi), np.int64) if groups is None else as_indices(groups, f"{where}: groups").astype(np.int64)
+        )
         if self.groups.shape != chi.shape or set(self.groups.tolist()) != set(range(self.groups.max() + 1)):
-            raise ValueError(f"{where}: groups must number the groups of all {len(chi)} atoms from 0 on, got "
-                             f"{self.groups.tolist()[:10]}")
+            raise ValueError(
+                f"{where}: groups must number the groups of all {len(chi)} atoms from 0 on, got "
+                f"{self.groups.tolist()[:10]}"
+            )
         self.totals = of_each(f"{where}: totals", totals, self.groups.max() + 1, "groups")
         for name, values in (("electronegativities", chi), ("hardnesses", eta), ("totals", self.totals)):
             if not np.all(np.isfinite(values)):
@@ -128,8 +143,10 @@ class ChargeEquilibration(Potential):
             raise ValueError(f"{where}: tolerance must lie between 0 and 0.5, got {tolerance}")
         self.convergence = check.positive(convergence, f"{where}: convergence", "kJ/mol/e")
         if not (np.all(self.widths > 0) and _WIDEST * self.widths.max() <= self.cutoff):
-            raise ValueError(f"{where}: widths must be positive and at most a ninth of the cut-off of {self.cutoff} "
-                             f"nm, got {self.widths.min()} to {self.widths.max()} nm")
+            raise ValueError(
+                f"{where}: widths must be positive and at most a ninth of the cut-off of {self.cutoff} "
+                f"nm, got {self.widths.min()} to {self.widths.max()} nm"
+            )
         self.params = {"electronegativities": chi, "hardnesses": eta}
         self.grid: tuple[int, int, int] | None = None
         self.invariant = True
@@ -152,13 +169,18 @@ class ChargeEquilibration(Potential):
             good = np.isfinite(self.params[name]) & (self.params[name] >= least)
             if not np.all(good):
                 k = int(np.argmin(good))
-                raise ValueError(f"{where}: {name} must be {'finite and >= 0' if name == 'hardnesses' else 'finite'}, "
-                                 f"got {self.params[name][k]} for {system.topology.describe(k)}")
+                raise ValueError(
+                    f"{where}: {name} must be {'finite and >= 0' if name == 'hardnesses' else 'finite'}, "
+                    f"got {self.params[name][k]} for {system.topology.describe(k)}"
+                )
         for p in system.potentials:
-            if p is not self and (p.moving_charges or any(np.any(p.params.get(key, 0.0))
-                                                          for key in ("charges", "charge_product"))):
-                raise ValueError(f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
-                                 "charges of this potential take their place)")
+            if p is not self and (
+                p.moving_charges or any(np.any(p.params.get(key, 0.0)) for key in ("charges", "charge_product"))
+            ):
+                raise ValueError(
+                    f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
+                    "charges of this potential take their place)"
+                )
         self.invariant = system.box is None
         if system.box is not None:
             self.check_box(system.box)
@@ -278,8 +300,12 @@ def _background(squares, totals, volume):
 def _solved(linear, matrix, data):
     """Charges at which the derivatives by the charges of a group are all the same, with the groups' totals."""
     member, totals = data[5:]
-    border = np.concatenate([np.concatenate([matrix, member.T], axis=1),
-                             np.concatenate([member, np.zeros((len(member), len(member)))], axis=1)])
+    border = np.concatenate(
+        [
+            np.concatenate([matrix, member.T], axis=1),
+            np.concatenate([member, np.zeros((len(member), len(member)))], axis=1),
+        ]
+    )
     return np.linalg.solve(border, np.concatenate([-linear, totals]))[: len(linear)]
 
 
@@ -289,8 +315,15 @@ def example():
     box = np.array([[1.1, 0, 0], [0.2, 1.1, 0], [-0.1, 0.2, 1.2]])
     cases = []
     for edges in (None, box):
-        potential = ChargeEquilibration(rng.normal(scale=300, size=n), rng.uniform(600, 900, n),
-                                        rng.uniform(0.04, 0.055, n), groups=np.arange(n) // 6, totals=[0.5, -0.25],
-                                        cutoff=0.52, tolerance=1e-3, convergence=1e-9)
+        potential = ChargeEquilibration(
+            rng.normal(scale=300, size=n),
+            rng.uniform(600, 900, n),
+            rng.uniform(0.04, 0.055, n),
+            groups=np.arange(n) // 6,
+            totals=[0.5, -0.25],
+            cutoff=0.52,
+            tolerance=1e-3,
+            convergence=1e-9,
+        )
         cases.append(([potential], {"n": n, "box": edges}))
     return cases

@@ -31,8 +31,22 @@ from ...neighbors.lanes import (
 from ...neighbors.state import CLUSTERS, END, MASK, PLAIN_END, SHIFT, START, I
 from ...units import COULOMB
 
-__all__ = ["Matrix", "add_forces", "collect", "coupling_tables", "fill_from_tables", "fill_matrix", "inverse_root",
-           "multiply", "pair_forces", "place", "smeared", "smeared_table", "smooth_series", "times_diagonal"]
+__all__ = [
+    "Matrix",
+    "add_forces",
+    "collect",
+    "coupling_tables",
+    "fill_from_tables",
+    "fill_matrix",
+    "inverse_root",
+    "multiply",
+    "pair_forces",
+    "place",
+    "smeared",
+    "smeared_table",
+    "smooth_series",
+    "times_diagonal",
+]
 
 _PER_UNIT: Final = 16.0  # intervals
 _TERMS: Final = 6
@@ -63,8 +77,11 @@ def smeared_table() -> np.ndarray:
     return _smeared_terms(middle) / _PER_UNIT ** np.arange(_LINE)
 
 
-def coupling_tables(widths: np.ndarray,  # (kinds,) nm
-                    alpha: float, cutoff: float) -> tuple[np.ndarray, np.ndarray] | None:  # 1/nm, nm
+def coupling_tables(
+    widths: np.ndarray,  # (kinds,) nm
+    alpha: float,
+    cutoff: float,
+) -> tuple[np.ndarray, np.ndarray] | None:  # 1/nm, nm
     """Return tables (kinds, kinds, intervals, 8) of the coupling of charges of each width with those of each other.
 
     The 8 are coefficients of powers of the place within an interval of r^2, from -1/2 to 1/2. The second array (2,)
@@ -179,8 +196,13 @@ def _fill(couple, chunk, cutoff, series, pairs, of_first, of_second, table, char
     clusters, origin, limit, xs = pairs.state[CLUSTERS], pairs.window[chunk], cutoff * cutoff, pairs.xs
     zero = simd.splat(0.0, 16)
     row = take_slot(sums)
-    total, mine, pair, mask, to = (sums[row], pairs.entries[chunk], pairs.pairs[chunk], pairs.masks[chunk],
-                                   matrix.kept[chunk])
+    total, mine, pair, mask, to = (
+        sums[row],
+        pairs.entries[chunk],
+        pairs.pairs[chunk],
+        pairs.masks[chunk],
+        matrix.kept[chunk],
+    )
     start, n = chunk * matrix.values.shape[1], 0
     clear_touched(chunk, pairs, total, 1)
     for e in range(pairs.n_entries[chunk]):
@@ -326,8 +348,11 @@ def collect(chunk, chunks, lanes, pairs, blocks, collected):
             while t < n and touched[c, t] < last:
                 at = lanes * (begin + touched[c, t] - least)
                 for a in range(lanes):
-                    simd.store(collected, 4 * (at + a), simd.load(collected, 4 * (at + a), 4)
-                               + simd.load(blocks[c], 4 * (lanes * t + a), 4))
+                    simd.store(
+                        collected,
+                        4 * (at + a),
+                        simd.load(collected, 4 * (at + a), 4) + simd.load(blocks[c], 4 * (lanes * t + a), 4),
+                    )
                 t += 1
 
 

@@ -99,11 +99,14 @@ class EquilibrationPlan(Plan):
         self._part = part = listed.lists[0]
         chunks, pairs, wide, slots = listed.chunks, part.pairs.shape, part.touched.shape[1], len(listed.atoms)
         self._matrix = kernels.Matrix(
-            np.zeros((chunks, part.entries.shape[1] + 1), np.int32), sparse_zeros(pairs, np.int32),
-            *(aligned_zeros((chunks, 16 * pairs[1]), dtype) for dtype in (np.float64, np.float64, np.float32)))
+            np.zeros((chunks, part.entries.shape[1] + 1), np.int32),
+            sparse_zeros(pairs, np.int32),
+            *(aligned_zeros((chunks, 16 * pairs[1]), dtype) for dtype in (np.float64, np.float64, np.float32)),
+        )
         # a row for each thread, with a line more for its lock
-        self._sums = [aligned_zeros((chunks, lanes * wide + 16), dtype)
-                      for lanes, dtype in ((64, np.float64), (16, np.float32))]
+        self._sums = [
+            aligned_zeros((chunks, lanes * wide + 16), dtype) for lanes, dtype in ((64, np.float64), (16, np.float32))
+        ]
         self._blocks = sparse_zeros((chunks, 16 * wide), np.float64)
         self._collected = aligned_zeros(4 * slots, np.float64)
         self._placed, self._placed_rough = aligned_zeros(slots, np.float64), aligned_zeros(slots, np.float32)
@@ -112,19 +115,40 @@ class EquilibrationPlan(Plan):
         self._meshes: list[PME] = []  # in float64 and float32
         if periodic:
             grid, builds = potential.mesh(engine.first_box), listed.state[BUILDS : BUILDS + 1]
-            self._meshes = [PME(engine, self.charges, self._alpha, grid, _MESH_ORDER, precision=precision,
-                                builds=builds) for precision in ("double", "mixed")]
+            self._meshes = [
+                PME(engine, self.charges, self._alpha, grid, _MESH_ORDER, precision=precision, builds=builds)
+                for precision in ("double", "mixed")
+            ]
         before = [*self._preparation(), Phase(call=self._solve, name="charges")]
-        reduce = [Task(kernels.add_forces, engine.atom_starts, listed.slots, self._collected, engine.forces,
-                       chunks=engine.atom_chunks), *(self._meshes[0].reduce if periodic else [])]
+        reduce = [
+            Task(
+                kernels.add_forces,
+                engine.atom_starts,
+                listed.slots,
+                self._collected,
+                engine.forces,
+                chunks=engine.atom_chunks,
+            ),
+            *(self._meshes[0].reduce if periodic else []),
+        ]
         self._first = Program(self._evaluation(self._fill(), 1, []), self._flags)
-        self._check = Program(self._evaluation(self._forces(rows), 4, [
-            Task(own_energy, engine.flags, self._linear, self._background, self._diagonal, self.charges, rows[-1])]),
-            self._flags)
+        self._check = Program(
+            self._evaluation(
+                self._forces(rows),
+                4,
+                [
+                    Task(
+                        own_energy, engine.flags, self._linear, self._background, self._diagonal, self.charges, rows[-1]
+                    )
+                ],
+            ),
+            self._flags,
+        )
         self._descent = Program(self._iteration(), self._flags)
         self._update_linear()
-        super().__init__(before=before, reduce=reduce, rows=rows, update_box=self._update_box if periodic else None,
-                         undo=self._undo)
+        super().__init__(
+            before=before, reduce=reduce, rows=rows, update_box=self._update_box if periodic else None, undo=self._undo
+        )
 
     # ----------------------------------------------------------------------------------------------------------- phases
     def _preparation(self):
@@ -141,19 +165,81 @@ class EquilibrationPlan(Plan):
         listed.after_sorting(Task(renew_near, age, renew))
         self._precondition = [
             Phase([Task(solver.lower, where, near, factors, self._rest, half, chunks=chunks)]),
-            Phase([Task(solver.upper, where, starts, places, factors, self._rest, half, self._preconditioned,
-                        chunks=chunks)])]
+            Phase(
+                [
+                    Task(
+                        solver.upper,
+                        where,
+                        starts,
+                        places,
+                        factors,
+                        self._rest,
+                        half,
+                        self._preconditioned,
+                        chunks=chunks,
+                    )
+                ]
+            ),
+        ]
         clock, *others = listed.before
-        return [clock, Phase([Task(note_wish, listed.word, engine.flags, self._fresh, age, renew)]), *others,
-                Phase([Task(solver.choose_near, min(_NEAR, self._cutoff), renew, part, listed.atoms, count, near,
-                            apart, starts, places)], name="near atoms"),
-                Phase([Task(solver.invert_near, where, renew, self._widths, self._diagonal, table, count, near, apart,
-                            work, factors, chunks=chunks)], name="preconditioner")]
+        return [
+            clock,
+            Phase([Task(note_wish, listed.word, engine.flags, self._fresh, age, renew)]),
+            *others,
+            Phase(
+                [
+                    Task(
+                        solver.choose_near,
+                        min(_NEAR, self._cutoff),
+                        renew,
+                        part,
+                        listed.atoms,
+                        count,
+                        near,
+                        apart,
+                        starts,
+                        places,
+                    )
+                ],
+                name="near atoms",
+            ),
+            Phase(
+                [
+                    Task(
+                        solver.invert_near,
+                        where,
+                        renew,
+                        self._widths,
+                        self._diagonal,
+                        table,
+                        count,
+                        near,
+                        apart,
+                        work,
+                        factors,
+                        chunks=chunks,
+                    )
+                ],
+                name="preconditioner",
+            ),
+        ]
 
     def _fill(self):
         kernel, numbers, first, second, table = self._coupling
-        return Task(kernel, self._cutoff, numbers, self._part, first, second, table, self._placed, self._matrix,
-                    self._sums[0], self._blocks, chunks=self._listed.chunks)
+        return Task(
+            kernel,
+            self._cutoff,
+            numbers,
+            self._part,
+            first,
+            second,
+            table,
+            self._placed,
+            self._matrix,
+            self._sums[0],
+            self._blocks,
+            chunks=self._listed.chunks,
+        )
 
     def _choose_coupling(self):
         """The kernel of the matrix, and what it takes: tables for each pair of widths, if these are few."""
@@ -171,28 +257,59 @@ class EquilibrationPlan(Plan):
         return kernel, numbers, *placed, table
 
     def _forces(self, rows):
-        return Task(kernels.pair_forces, self.engine.flags, self._part, self._placed, self._matrix, self._sums[0],
-                    self._blocks, rows, chunks=self._listed.chunks)
+        return Task(
+            kernels.pair_forces,
+            self.engine.flags,
+            self._part,
+            self._placed,
+            self._matrix,
+            self._sums[0],
+            self._blocks,
+            rows,
+            chunks=self._listed.chunks,
+        )
 
     def _multiply(self):
-        return Task(kernels.multiply, self._part, self._placed_rough, self._matrix, self._sums[1], self._blocks,
-                    chunks=self._listed.chunks)
+        return Task(
+            kernels.multiply,
+            self._part,
+            self._placed_rough,
+            self._matrix,
+            self._sums[1],
+            self._blocks,
+            chunks=self._listed.chunks,
+        )
 
     def _product_phases(self, pairs, lanes, which, charges, placed):
         """Phases that set `_product` to the matrix times `charges`, with the task `pairs` and a mesh of `_meshes`."""
         listed, engine, chunks = self._listed, self.engine, self._listed.chunks
         place = Task(kernels.place, chunks, 0.0, listed.state, listed.atoms, charges, placed, chunks=chunks)
         collect = Task(kernels.collect, chunks, lanes, self._part, self._blocks, self._collected, chunks=chunks)
-        add = Task(kernels.times_diagonal, engine.atom_starts, lanes, listed.slots, self._diagonal, charges,
-                   self._collected, self._product, chunks=engine.atom_chunks)
+        add = Task(
+            kernels.times_diagonal,
+            engine.atom_starts,
+            lanes,
+            listed.slots,
+            self._diagonal,
+            charges,
+            self._collected,
+            self._product,
+            chunks=engine.atom_chunks,
+        )
         if not self._meshes:
             return [Phase([place]), Phase([pairs]), Phase([collect]), Phase([add])]
         mesh = self._meshes[which]
         first, second, third, *others = mesh.stages
         sort = [Phase(mesh.before)] if mesh.before else []
-        return [Phase([place, mesh.follow(charges)]), *sort, Phase([pairs, *first]), Phase([collect, *second]),
-                Phase([add, *third]), *(Phase(tasks) for tasks in others),
-                Phase([mesh.slope_task(charges, self._product)])]
+        return [
+            Phase([place, mesh.follow(charges)]),
+            *sort,
+            Phase([pairs, *first]),
+            Phase([collect, *second]),
+            Phase([add, *third]),
+            *(Phase(tasks) for tasks in others),
+            Phase([mesh.slope_task(charges, self._product)]),
+        ]
 
     def _evaluation(self, pairs, lanes, tasks):
         """Phases that evaluate the derivatives by the charges in float64."""
@@ -204,11 +321,23 @@ class EquilibrationPlan(Plan):
         """Phases of an iteration of conjugate gradients."""
         of = self.potential.groups, self._sizes, self._means
         ahead = Task(solver.ahead, *of, self._diagonal, self._rest, self._preconditioned, self._direction, self._result)
-        descend = Task(solver.descend, *of, self._direction, self._product, self.charges, self._residual, self._rest,
-                       self._result, self._flags)
-        return [*self._precondition, Phase([ahead]),
-                *self._product_phases(self._multiply(), 1, 1, self._direction, self._placed_rough),
-                Phase([descend])]
+        descend = Task(
+            solver.descend,
+            *of,
+            self._direction,
+            self._product,
+            self.charges,
+            self._residual,
+            self._rest,
+            self._result,
+            self._flags,
+        )
+        return [
+            *self._precondition,
+            Phase([ahead]),
+            *self._product_phases(self._multiply(), 1, 1, self._direction, self._placed_rough),
+            Phase([descend]),
+        ]
 
     # ---------------------------------------------------------------------------------------------------------- charges
     def totals(self) -> np.ndarray:
@@ -250,7 +379,8 @@ class EquilibrationPlan(Plan):
                     f"charge equilibration {self.potential.name!r}: at step {self.engine.flags[STEP]}, derivatives by "
                     f"the charges must agree to {goal:g} kJ/mol/e, got {worst:.3g} on "
                     f"{self.engine.system.topology.describe(int(result[solver.AT]))} after {self.iterations} "
-                    "iterations (are atoms too close, or is `convergence` below rounding errors?)")
+                    "iterations (are atoms too close, or is `convergence` below rounding errors?)"
+                )
         self._remember()
 
     def _evaluate(self, program):

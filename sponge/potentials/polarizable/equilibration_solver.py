@@ -19,8 +19,22 @@ from ...neighbors.state import CLUSTERS, END, MASK, PLAIN_END, SHIFT, START, I
 from ...units import COULOMB
 from .equilibration_kernels import inverse_root, smeared
 
-__all__ = ["AT", "CURVATURE", "GOAL", "NEAR", "N_WORDS", "STEPS", "WORST", "ahead", "choose_near", "descend",
-           "invert_near", "lower", "residual", "upper"]
+__all__ = [
+    "AT",
+    "CURVATURE",
+    "GOAL",
+    "NEAR",
+    "N_WORDS",
+    "STEPS",
+    "WORST",
+    "ahead",
+    "choose_near",
+    "descend",
+    "invert_near",
+    "lower",
+    "residual",
+    "upper",
+]
 
 _LEAST: Final = 1e-6  # of the diagonal: pivots that atoms at one place would make 0
 NEAR: Final = 16  # atoms of a row, itself included

@@ -114,22 +114,37 @@ class InducedDipoles(Potential):
 
     conserves_momentum = True
 
-    def __init__(self, charges: Any, polarizabilities: Any, thole: Any = 0.39, *, method: str = "pme",
-                 cutoff: float = 0.9, tolerance: float = 1e-5, convergence: float = 1e-8):
+    def __init__(
+        self,
+        charges: Any,
+        polarizabilities: Any,
+        thole: Any = 0.39,
+        *,
+        method: str = "pme",
+        cutoff: float = 0.9,
+        tolerance: float = 1e-5,
+        convergence: float = 1e-8,
+    ):
         where, self.name = "induced dipoles", "induced_dipoles"
         q, alpha = (np.array(v, np.float64) for v in (charges, polarizabilities))
         if q.ndim != 1 or alpha.shape != q.shape or not len(q):
-            raise ValueError(f"{where}: charges and polarizabilities must be given for each atom, got shapes {q.shape} "
-                             f"and {alpha.shape}")
+            raise ValueError(
+                f"{where}: charges and polarizabilities must be given for each atom, got shapes {q.shape} "
+                f"and {alpha.shape}"
+            )
         self.params = {"charges": q, "polarizabilities": alpha}
         if thole is not None:
             self.params["thole"] = np.array(thole, np.float64)
             if self.params["thole"].shape not in ((), q.shape):
-                raise ValueError(f"{where}: thole must be a number, or one for each of {len(q)} atoms, got shape "
-                                 f"{self.params['thole'].shape}")
+                raise ValueError(
+                    f"{where}: thole must be a number, or one for each of {len(q)} atoms, got shape "
+                    f"{self.params['thole'].shape}"
+                )
         if method not in METHODS:
-            raise ValueError(f"{where}: method must be one of {', '.join(METHODS)}, got {method!r} (fields of dipoles "
-                             "are not cut off)")
+            raise ValueError(
+                f"{where}: method must be one of {', '.join(METHODS)}, got {method!r} (fields of dipoles "
+                "are not cut off)"
+            )
         self.method = method
         self.cutoff = check.positive(cutoff, f"{where}: cutoff", "nm")
         self.tolerance = check.positive(tolerance, f"{where}: tolerance")
@@ -154,8 +169,9 @@ class InducedDipoles(Potential):
         """Take over the system's exclusions; raise if sizes, parameters and box do not fit."""
         where = f"induced dipoles {self.name!r}"
         if len(self.params["charges"]) != system.n:
-            raise ValueError(f"{where}: there must be parameters for each of {system.n} atoms, got "
-                             f"{len(self.params['charges'])}")
+            raise ValueError(
+                f"{where}: there must be parameters for each of {system.n} atoms, got {len(self.params['charges'])}"
+            )
         for name, least in (("charges", -np.inf), ("polarizabilities", 0.0), ("thole", np.nextafter(0.0, 1.0))):
             values = np.atleast_1d(self.params.get(name, 1.0))
             good = np.isfinite(values) & (values >= least)
@@ -166,11 +182,15 @@ class InducedDipoles(Potential):
                 raise ValueError(f"{where}: {name} must be {wanted}, got {values[k]}{of}")
         for p in system.potentials:
             if p.moving_charges:
-                raise ValueError(f"{where}: charges must be fixed, got those of {type(p).__name__} {p.name!r}, which "
-                                 "would induce no dipoles")
+                raise ValueError(
+                    f"{where}: charges must be fixed, got those of {type(p).__name__} {p.name!r}, which "
+                    "would induce no dipoles"
+                )
             if p is not self and np.any(p.params.get("charges", 0.0)):
-                raise ValueError(f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
-                                 "charges of this potential take their place)")
+                raise ValueError(
+                    f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
+                    "charges of this potential take their place)"
+                )
         self.check_box(system.box)
         self.exclusions = system.exclusions
 
@@ -184,9 +204,14 @@ class InducedDipoles(Potential):
         """Raise BoxError if the method cannot be used with such a box."""
         where = f"induced dipoles {self.name!r}"
         if (box is not None) != (self.method == "pme"):
-            raise BoxError(f"{where}: method {self.method!r} must be used " +
-                           ("with a periodic box, got none (use 'none')" if box is None else
-                            "without a periodic box, got one (use 'pme')"))
+            raise BoxError(
+                f"{where}: method {self.method!r} must be used "
+                + (
+                    "with a periodic box, got none (use 'none')"
+                    if box is None
+                    else "without a periodic box, got one (use 'pme')"
+                )
+            )
         if box is not None:
             boxes.check_cutoff(where, self.cutoff, box)
 
@@ -236,8 +261,10 @@ class InducedDipoles(Potential):
         r2 = np.sum(d * d, axis=1)
         near = np.flatnonzero(both & (r2 < CLOSEST**2))
         if len(near):
-            raise RuntimeError(f"induced dipoles {self.name!r}: polarizable atoms must not be at the same place, got "
-                               f"atoms {i[near[0]]} and {j[near[0]]}")
+            raise RuntimeError(
+                f"induced dipoles {self.name!r}: polarizable atoms must not be at the same place, got "
+                f"atoms {i[near[0]]} and {j[near[0]]}"
+            )
         acts = seen | (r2 > 0)  # excluded charges at one place do not
         i, j, seen, both = i[acts], j[acts], seen[acts], both[acts]
         return self._form(box), (i, j, seen.astype(np.float64), both, first, second)
@@ -254,9 +281,11 @@ class InducedDipoles(Potential):
         values, vectors = np.linalg.eigh(np.eye(3 * len(own)) - scale[:, None] * matrix.reshape(len(scale), -1) * scale)
         if values[0] <= 0:
             k = own[np.argmax(np.sum(vectors[:, 0].reshape(-1, 3) ** 2, axis=1))]
-            raise RuntimeError(f"induced dipoles {self.name!r}: no dipoles minimize the energy, which falls without "
-                               f"limit with that of atom {k} (polarization catastrophe: atoms are too close for their "
-                               "polarizabilities)")
+            raise RuntimeError(
+                f"induced dipoles {self.name!r}: no dipoles minimize the energy, which falls without "
+                f"limit with that of atom {k} (polarization catastrophe: atoms are too close for their "
+                "polarizabilities)"
+            )
 
     def plan(self, engine: Engine) -> Plan:
         """Conjugate gradients over the pairs and the mesh, then forces at the dipoles found."""
@@ -373,7 +402,14 @@ def example():
     box = np.array([[1.1, 0, 0], [0.2, 1.1, 0], [-0.1, 0.2, 1.2]])
     cases = []
     for edges, thole in ((None, 0.39), (None, rng.uniform(0.3, 0.5, n)), (box, 0.39)):
-        potential = InducedDipoles(rng.normal(scale=0.4, size=n), rng.uniform(3e-4, 1.2e-3, n), thole, cutoff=0.52,
-                                   tolerance=1e-3, method="none" if edges is None else "pme", convergence=1e-13)
+        potential = InducedDipoles(
+            rng.normal(scale=0.4, size=n),
+            rng.uniform(3e-4, 1.2e-3, n),
+            thole,
+            cutoff=0.52,
+            tolerance=1e-3,
+            method="none" if edges is None else "pme",
+            convergence=1e-13,
+        )
         cases.append(([potential], {"n": n, "box": edges, "exclusions": [[0, 1], [1, 2], [0, 2], [5, 6]]}))
     return cases

@@ -18,8 +18,16 @@ from ...engine.flags import ENERGY
 from ...neighbors.rows import eight
 from ...units import COULOMB
 
-__all__ = ["excluded_fields", "excluded_forces", "mark_excluded", "pair_fields", "pair_forces", "place_constants",
-           "place_sources", "times_pairs"]
+__all__ = [
+    "excluded_fields",
+    "excluded_forces",
+    "mark_excluded",
+    "pair_fields",
+    "pair_forces",
+    "place_constants",
+    "place_sources",
+    "times_pairs",
+]
 
 _GAUSS = 2 / np.sqrt(np.pi)
 _UNDAMPED = 1e29  # of the product of two damping factors: an atom has no polarizability
@@ -77,8 +85,9 @@ def _damping(r2, r, inverse, v, thole):
 
 
 @kernel(nogil=True)
-def pair_fields(chunk, chunks, n, cutoff, alpha, constants, xs, atoms, counts, rows, seen, first, second, field,
-                extremes):
+def pair_fields(
+    chunk, chunks, n, cutoff, alpha, constants, xs, atoms, counts, rows, seen, first, second, field, extremes
+):
     """B_1 and B_2 of the pairs of dipoles in `first` and `second`, and the fields [n, 3] of the charges in pairs.
 
     extremes [chunks, 4]: the smallest squared distance of two polarizable atoms, and one of them; the largest excess
@@ -113,8 +122,11 @@ def pair_fields(chunk, chunks, n, cutoff, alpha, constants, xs, atoms, counts, r
             simd.store(second, i * width + k, simd.select(inside, b2, 0.0))
             b1 = simd.select(visible, q * b1, 0.0)
             fx, fy, fz = fx - b1 * dx, fy - b1 * dy, fz - b1 * dz
-        field[at, 0], field[at, 1], field[at, 2] = (COULOMB * simd.sum(fx), COULOMB * simd.sum(fy),
-                                                    COULOMB * simd.sum(fz))
+        field[at, 0], field[at, 1], field[at, 2] = (
+            COULOMB * simd.sum(fx),
+            COULOMB * simd.sum(fy),
+            COULOMB * simd.sum(fz),
+        )
         least = simd.min(near)
         if least < extremes[chunk, 0]:
             extremes[chunk, 0], extremes[chunk, 1] = least, at
@@ -139,8 +151,11 @@ def times_pairs(chunk, chunks, n, polarizabilities, xs, atoms, counts, rows, fir
                 b1 = simd.load(first, i * width + k, 8)
                 along = simd.load(second, i * width + k, 8) * (mx * dx + my * dy + mz * dz)
                 fx, fy, fz = fx + (along * dx - b1 * mx), fy + (along * dy - b1 * my), fz + (along * dz - b1 * mz)
-        field[at, 0], field[at, 1], field[at, 2] = (COULOMB * simd.sum(fx), COULOMB * simd.sum(fy),
-                                                    COULOMB * simd.sum(fz))
+        field[at, 0], field[at, 1], field[at, 2] = (
+            COULOMB * simd.sum(fx),
+            COULOMB * simd.sum(fy),
+            COULOMB * simd.sum(fz),
+        )
 
 
 @template
@@ -159,13 +174,35 @@ def _pair(d, r2, b1, b2, m, q, other, p, alpha, v, thole):
     energy = q * p * b0 + mixed * b1 + product * b1 - a * b * b2
     along = a * b * b3 - q * p * c1 - (mixed + product) * b2
     to_m, to_o = p * b1 - b * b2, q * b1 + a * b2
-    return energy, (along * dx + to_m * mx - to_o * ox, along * dy + to_m * my - to_o * oy,
-                    along * dz + to_m * mz - to_o * oz)
+    return energy, (
+        along * dx + to_m * mx - to_o * ox,
+        along * dy + to_m * my - to_o * oy,
+        along * dz + to_m * mz - to_o * oz,
+    )
 
 
 @kernel(nogil=True)
-def pair_forces(chunk, chunks, n, flags, cutoff, alpha, constants, polarizabilities, dipoles, xs, atoms, counts, rows,
-                seen, first, second, sources, forces, sums):
+def pair_forces(
+    chunk,
+    chunks,
+    n,
+    flags,
+    cutoff,
+    alpha,
+    constants,
+    polarizabilities,
+    dipoles,
+    xs,
+    atoms,
+    counts,
+    rows,
+    seen,
+    first,
+    second,
+    sources,
+    forces,
+    sums,
+):
     """Forces [n, 3] in pairs, after `pair_fields`; their energy and virial, and the energy of polarization."""
     limit, width, want, out = cutoff * cutoff, rows.shape[1], flags[ENERGY] != 0, sums[chunk]
     zero, own_field = simd.splat(0.0, 8), 2 * _GAUSS / 3 * alpha**3  # of a dipole at its place, in the reciprocal sum
@@ -187,10 +224,19 @@ def pair_forces(chunk, chunks, n, flags, cutoff, alpha, constants, polarizabilit
             visible = simd.from_bits(np.uint64(seen[i, k >> 3]), 8)
             inside = (r2 < limit) & (visible | (r2 > 0.0))
             v, t, _, _ = eight(constants, rows[i], k)
-            e, (gx, gy, gz) = _pair((dx, dy, dz), simd.select(inside, r2, limit), simd.load(first, i * width + k, 8),
-                                    simd.load(second, i * width + k, 8), m, simd.select(visible, charge, 0.0),
-                                    (ox, oy, oz), simd.select(visible, p, 0.0), alpha, own * v,
-                                    simd.minimum(of_own, t))
+            e, (gx, gy, gz) = _pair(
+                (dx, dy, dz),
+                simd.select(inside, r2, limit),
+                simd.load(first, i * width + k, 8),
+                simd.load(second, i * width + k, 8),
+                m,
+                simd.select(visible, charge, 0.0),
+                (ox, oy, oz),
+                simd.select(visible, p, 0.0),
+                alpha,
+                own * v,
+                simd.minimum(of_own, t),
+            )
             gx, gy, gz = simd.select(inside, gx, 0.0), simd.select(inside, gy, 0.0), simd.select(inside, gz, 0.0)
             fx, fy, fz = fx + gx, fy + gy, fz + gz
             if want:
@@ -199,8 +245,11 @@ def pair_forces(chunk, chunks, n, flags, cutoff, alpha, constants, polarizabilit
                 xx, xy, xz = xx + gx * dx, xy + gx * dy, xz + gx * dz
                 yx, yy, yz = yx + gy * dx, yy + gy * dy, yz + gy * dz
                 zx, zy, zz = zx + gz * dx, zy + gz * dy, zz + gz * dz
-        forces[at, 0], forces[at, 1], forces[at, 2] = (COULOMB * simd.sum(fx), COULOMB * simd.sum(fy),
-                                                       COULOMB * simd.sum(fz))
+        forces[at, 0], forces[at, 1], forces[at, 2] = (
+            COULOMB * simd.sum(fx),
+            COULOMB * simd.sum(fy),
+            COULOMB * simd.sum(fz),
+        )
         if want:  # each pair is met twice; d points away from the atom whose force it is
             half = 0.5 * COULOMB
             out[0] += half * simd.sum(energy)
@@ -247,8 +296,12 @@ def excluded_fields(chunk, ranges, starts, partners, positions, box, alpha, char
     for i in range(ranges[chunk], ranges[chunk + 1]):
         for k in range(starts[i], starts[i + 1]):
             j = partners[k]
-            d = minimum_image(positions[j, 0] - positions[i, 0], positions[j, 1] - positions[i, 1],
-                              positions[j, 2] - positions[i, 2], box)
+            d = minimum_image(
+                positions[j, 0] - positions[i, 0],
+                positions[j, 1] - positions[i, 1],
+                positions[j, 2] - positions[i, 2],
+                box,
+            )
             s1 = _smooth(alpha, d[0] * d[0] + d[1] * d[1] + d[2] * d[2])[1]
             for a in range(3):
                 field[i, a] += charges[j] * s1 * d[a]
@@ -266,8 +319,12 @@ def excluded_forces(chunk, ranges, starts, partners, positions, box, alpha, char
     for i in range(ranges[chunk], ranges[chunk + 1]):
         for k in range(starts[i], starts[i + 1]):
             j = partners[k]
-            d = minimum_image(positions[j, 0] - positions[i, 0], positions[j, 1] - positions[i, 1],
-                              positions[j, 2] - positions[i, 2], box)
+            d = minimum_image(
+                positions[j, 0] - positions[i, 0],
+                positions[j, 1] - positions[i, 1],
+                positions[j, 2] - positions[i, 2],
+                box,
+            )
             s0, s1, s2 = _smooth(alpha, d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
             q, p, a, b = charges[i], charges[j], 0.0, 0.0
             for c in range(3):

@@ -56,35 +56,104 @@ class InducedDipolesPlan(Plan):
         seen, self._extremes = np.full((n, listed.rows.shape[1] // 8), 255, np.uint8), np.zeros((chunks, 4))
         excluded = np.concatenate([potential.exclusions, potential.exclusions[:, ::-1]]).astype(np.int64)
         excluded = excluded[np.lexsort(excluded.T[::-1])]
-        listed.after_sorting(Task(kernels.mark_excluded, n, np.searchsorted(excluded[:, 0], np.arange(n + 1)),
-                                  np.ascontiguousarray(excluded[:, 1]), *rows[1:], seen))
+        listed.after_sorting(
+            Task(
+                kernels.mark_excluded,
+                n,
+                np.searchsorted(excluded[:, 0], np.arange(n + 1)),
+                np.ascontiguousarray(excluded[:, 1]),
+                *rows[1:],
+                seen,
+            )
+        )
         # products are 1 / sqrt(alpha alpha'); without a polarizability they are so large that damping vanishes
         factors = np.sqrt(np.divide(1.0, own, out=np.full(n, _FAR * _FAR), where=own > 0))
         thole = np.array(np.broadcast_to(params.get("thole", _FAR), n))
-        listed.after_sorting(Task(kernels.place_constants, listed.sizes, listed.atoms, factors, thole, charges,
-                                  constants))
+        listed.after_sorting(
+            Task(kernels.place_constants, listed.sizes, listed.atoms, factors, thole, charges, constants)
+        )
 
         def placed(dipoles, charges):
-            return Phase([Task(kernels.place_sources, chunks, listed.sizes, listed.atoms, charges, dipoles, sources,
-                               chunks=chunks)], name="dipoles of entries")
+            return Phase(
+                [
+                    Task(
+                        kernels.place_sources,
+                        chunks,
+                        listed.sizes,
+                        listed.atoms,
+                        charges,
+                        dipoles,
+                        sources,
+                        chunks=chunks,
+                    )
+                ],
+                name="dipoles of entries",
+            )
 
         forces, sums = np.zeros((n, 3)), np.zeros((chunks, ROW))
-        before = [*listed.before,
-                  Phase([Task(kernels.pair_fields, chunks, n, cutoff, potential.alpha, constants, *rows, seen, first,
-                              second, self._field, self._extremes, chunks=chunks)], name="fields of charges")]
-        product = [placed(self._direction, none),
-                   Phase([Task(kernels.times_pairs, chunks, n, own, *rows, first, second, sources, self._product,
-                               chunks=chunks)])]
-        last = [Task(kernels.pair_forces, chunks, n, engine.flags, cutoff, potential.alpha, constants, own,
-                     self.dipoles, *rows, seen, first, second, sources, forces, sums, chunks=chunks)]
+        before = [
+            *listed.before,
+            Phase(
+                [
+                    Task(
+                        kernels.pair_fields,
+                        chunks,
+                        n,
+                        cutoff,
+                        potential.alpha,
+                        constants,
+                        *rows,
+                        seen,
+                        first,
+                        second,
+                        self._field,
+                        self._extremes,
+                        chunks=chunks,
+                    )
+                ],
+                name="fields of charges",
+            ),
+        ]
+        product = [
+            placed(self._direction, none),
+            Phase(
+                [Task(kernels.times_pairs, chunks, n, own, *rows, first, second, sources, self._product, chunks=chunks)]
+            ),
+        ]
+        last = [
+            Task(
+                kernels.pair_forces,
+                chunks,
+                n,
+                engine.flags,
+                cutoff,
+                potential.alpha,
+                constants,
+                own,
+                self.dipoles,
+                *rows,
+                seen,
+                first,
+                second,
+                sources,
+                forces,
+                sums,
+                chunks=chunks,
+            )
+        ]
         stages, added, self._parts = [last], [forces], [sums]
         if engine.periodic:
             mesh = DipolePME(engine, charges, potential.alpha, potential.mesh(engine.first_box))
             sort = [mesh.before] if mesh.before else []
-            before += [*(Phase(tasks, name="fields of the mesh") for tasks in [*sort, *mesh.stages]),
-                       Phase([mesh.add_field(np.zeros((n, 3)), self._field)], name="fields of the mesh")]
-            product += [*(Phase(tasks) for tasks in mesh.of_dipoles(none, self._direction)), Phase(mesh.stages[-1]),
-                        Phase([mesh.add_field(self._direction, self._product)])]
+            before += [
+                *(Phase(tasks, name="fields of the mesh") for tasks in [*sort, *mesh.stages]),
+                Phase([mesh.add_field(np.zeros((n, 3)), self._field)], name="fields of the mesh"),
+            ]
+            product += [
+                *(Phase(tasks) for tasks in mesh.of_dipoles(none, self._direction)),
+                Phase(mesh.stages[-1]),
+                Phase([mesh.add_field(self._direction, self._product)]),
+            ]
             spread, *between = mesh.of_dipoles(charges, self.dipoles)
             stages = [[*last, *spread], *between, [mesh.felt_by(charges, self.dipoles)]]
             added, self._parts = [*added, mesh.forces], [*self._parts, mesh.rows, mesh.sums]
@@ -92,17 +161,25 @@ class InducedDipolesPlan(Plan):
                 starts, partners, ranges = by_first_atom(potential.exclusions, n)
                 pairs = ranges, starts, partners, engine.positions, engine.box, potential.alpha, charges
                 taken, rest = np.zeros((n, 3)), np.zeros((len(ranges) - 1, ROW))
-                before.append(Phase([Task(kernels.excluded_fields, *pairs, self._field, chunks=len(rest))],
-                                    name="fields of excluded pairs"))
-                stages[0].append(Task(kernels.excluded_forces, *pairs, self.dipoles, taken, rest, engine.flags,
-                                      chunks=len(rest)))
+                before.append(
+                    Phase(
+                        [Task(kernels.excluded_fields, *pairs, self._field, chunks=len(rest))],
+                        name="fields of excluded pairs",
+                    )
+                )
+                stages[0].append(
+                    Task(kernels.excluded_forces, *pairs, self.dipoles, taken, rest, engine.flags, chunks=len(rest))
+                )
                 added, self._parts = [*added, taken], [*self._parts, rest]
         before += [Phase(call=self._solve, name="dipoles"), placed(self.dipoles, charges)]
         self._program = Program(product, np.zeros(N_FLAGS, np.int64))
-        super().__init__(before=before, stages=stages, rows=sums,
-                         update_box=mesh.update_box if engine.periodic else None,
-                         reduce=[Task(add_forces, engine.atom_starts, f, engine.forces, chunks=engine.atom_chunks)
-                                 for f in added])
+        super().__init__(
+            before=before,
+            stages=stages,
+            rows=sums,
+            update_box=mesh.update_box if engine.periodic else None,
+            reduce=[Task(add_forces, engine.atom_starts, f, engine.forces, chunks=engine.atom_chunks) for f in added],
+        )
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of pairs and mesh; `rows` are those of the pairs."""
@@ -134,13 +211,19 @@ class InducedDipolesPlan(Plan):
             if ended == "converged" and np.max(np.abs(mu)) < _DIGITS * self.potential.convergence:
                 return
         where = f"induced dipoles {self.potential.name!r}: at step {self.engine.flags[STEP]}"
-        found = (f"got {error[worst]:.3g} on {self.engine.system.topology.describe(worst)} after {self.iterations} "
-                 "iterations")
+        found = (
+            f"got {error[worst]:.3g} on {self.engine.system.topology.describe(worst)} after {self.iterations} "
+            "iterations"
+        )
         if ended != "unbounded":
-            raise RuntimeError(f"{where}, dipoles must agree with their fields to {self.potential.convergence:g} e nm, "
-                               f"{found} (is `convergence` below rounding errors?)")
-        raise RuntimeError(f"{where}, no dipoles minimize the energy (polarization catastrophe), residual in e nm: "
-                           f"{found} (atoms are too close for their polarizabilities)")
+            raise RuntimeError(
+                f"{where}, dipoles must agree with their fields to {self.potential.convergence:g} e nm, "
+                f"{found} (is `convergence` below rounding errors?)"
+            )
+        raise RuntimeError(
+            f"{where}, no dipoles minimize the energy (polarization catastrophe), residual in e nm: "
+            f"{found} (atoms are too close for their polarizabilities)"
+        )
 
     def _descend(self, z):
         """Follow conjugate directions from the residual z of the dipoles.
@@ -174,8 +257,10 @@ class InducedDipolesPlan(Plan):
             problem = f"polarizable atoms must not be at the same place, got {i} and {j}"
         elif np.max(excesses) >= 0:
             i, j, r = self._pair(self._extremes[np.argmax(excesses), 3])
-            problem = (f"no dipoles minimize the energy (polarization catastrophe): {i} and {j}, {r:.3g} nm apart, are "
-                       "too close for their polarizabilities")
+            problem = (
+                f"no dipoles minimize the energy (polarization catastrophe): {i} and {j}, {r:.3g} nm apart, are "
+                "too close for their polarizabilities"
+            )
         else:
             return
         raise RuntimeError(f"induced dipoles {self.potential.name!r}: at step {self.engine.flags[STEP]}, {problem}")

@@ -18,18 +18,29 @@ import numpy as np
 from triskele import core
 from triskele.core import data, nn, optim, random, train
 
-WAYS = {"no callback": lambda page: [],
-        "Report, profile=False": lambda page: [train.Report(page, profile=False)],
-        "Report": lambda page: [train.Report(page)],
-        "Watch": lambda page: [train.Watch()],
-        "Watch(every=10)": lambda page: [train.Watch(every=10)]}
+WAYS = {
+    "no callback": lambda page: [],
+    "Report, profile=False": lambda page: [train.Report(page, profile=False)],
+    "Report": lambda page: [train.Report(page)],
+    "Watch": lambda page: [train.Watch()],
+    "Watch(every=10)": lambda page: [train.Watch(every=10)],
+}
 
 
 def network() -> nn.Sequential:
     k1, k2, k3 = random.split(random.key(0), 3)
-    return nn.Sequential([nn.Conv2d(k1, 1, 16, 3), nn.BatchNorm.init(16), nn.relu,
-                          nn.Conv2d(k2, 16, 32, 3, stride=2), nn.BatchNorm.init(32), nn.relu,
-                          lambda x: x.reshape(len(x), -1), nn.Linear.init(k3, 512, 10)])
+    return nn.Sequential(
+        [
+            nn.Conv2d(k1, 1, 16, 3),
+            nn.BatchNorm.init(16),
+            nn.relu,
+            nn.Conv2d(k2, 16, 32, 3, stride=2),
+            nn.BatchNorm.init(32),
+            nn.relu,
+            lambda x: x.reshape(len(x), -1),
+            nn.Linear.init(k3, 512, 10),
+        ]
+    )
 
 
 def model(net: object) -> train.Model:
@@ -67,11 +78,14 @@ def steps() -> dict[str, core.OperationTimes]:
         return np.sum(last**2)
 
     normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
-    return {"convolutional, batch 64": of(network(), normal(64, 8, 8, 1)),
-            "MLP 4 x 1024, batch 64": of(nn.MLP.init(random.key(0), [1024] * 4 + [10]), normal(64, 1024)),
-            "MLP 2 x 64, batch 32": of(nn.MLP.init(random.key(0), [4, 64, 64, 2]), normal(32, 4), 2),
-            "gradient of a scan of 50": core.profile(core.grad(recurrent), rng.normal(size=(64, 64)) / 20,
-                                                     rng.normal(size=(50, 16, 64)))}
+    return {
+        "convolutional, batch 64": of(network(), normal(64, 8, 8, 1)),
+        "MLP 4 x 1024, batch 64": of(nn.MLP.init(random.key(0), [1024] * 4 + [10]), normal(64, 1024)),
+        "MLP 2 x 64, batch 32": of(nn.MLP.init(random.key(0), [4, 64, 64, 2]), normal(32, 4), 2),
+        "gradient of a scan of 50": core.profile(
+            core.grad(recurrent), rng.normal(size=(64, 64)) / 20, rng.normal(size=(50, 16, 64))
+        ),
+    }
 
 
 def main() -> None:
@@ -87,8 +101,10 @@ def main() -> None:
         print(f"{way:24}{one:12.3f}{many:18.3f}{(many - one) / (plain[1] - plain[0]):15.3f}x")
     print(f"\n{'step':28}{'[ms]':>9}{'operations':>12}{'sum / step':>12}{'with / without clocks':>23}")
     for name, p in steps().items():
-        print(f"{name:28}{1e3 * p.seconds:9.3f}{len(p.operations):12}{1 - p.overhead / p.seconds:12.3f}"
-              f"{p.seconds / p.undisturbed:23.3f}")
+        print(
+            f"{name:28}{1e3 * p.seconds:9.3f}{len(p.operations):12}{1 - p.overhead / p.seconds:12.3f}"
+            f"{p.seconds / p.undisturbed:23.3f}"
+        )
 
 
 if __name__ == "__main__":

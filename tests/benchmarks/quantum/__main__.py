@@ -76,18 +76,35 @@ def row(name, threads, bench, times, firsts, peaks, typical):
     precision = "float32" if bench.dtype == "complex64" else "float64"
     least = limit(SimpleNamespace(dtype=precision, flops=flops, bytes=moved), peaks)
     first = firsts["triskele"]
-    return [name, str(threads), f"{duration(median(mine))} ({duration(min(mine))})",
-            "-" if best is None else f"{best:.2f}x",
-            *(f"{rivals[tool]:.2f}x" if tool in rivals else "-" for tool in PEERS),
-            what, f"{flops / 1e6:.3g}" if flops else "-", f"{moved / 2**20:.3g}" if moved else "-",
-            "-" if least is None else f"{typical(mine) * bench.share / least:.1f}x",
-            f"{duration(first['built'])} + {duration(first['cold'])}",
-            " / ".join(f"{tool} {duration(firsts[tool]['built'])} + {duration(firsts[tool]['cold'])}"
-                       for tool in rivals) or "-"], best
+    return [
+        name,
+        str(threads),
+        f"{duration(median(mine))} ({duration(min(mine))})",
+        "-" if best is None else f"{best:.2f}x",
+        *(f"{rivals[tool]:.2f}x" if tool in rivals else "-" for tool in PEERS),
+        what,
+        f"{flops / 1e6:.3g}" if flops else "-",
+        f"{moved / 2**20:.3g}" if moved else "-",
+        "-" if least is None else f"{typical(mine) * bench.share / least:.1f}x",
+        f"{duration(first['built'])} + {duration(first['cold'])}",
+        " / ".join(f"{tool} {duration(firsts[tool]['built'])} + {duration(firsts[tool]['cold'])}" for tool in rivals)
+        or "-",
+    ], best
 
 
-HEADER = ("case", "threads", "triskele (min)", "best peer", *PEERS, "passes x ops", "Mflop", "MiB", "over the limit",
-          "built + first call", "peers' built + first call")
+HEADER = (
+    "case",
+    "threads",
+    "triskele (min)",
+    "best peer",
+    *PEERS,
+    "passes x ops",
+    "Mflop",
+    "MiB",
+    "over the limit",
+    "built + first call",
+    "peers' built + first call",
+)
 
 NOTES = """Ratios are a peer's median (with --quick: least) time over ours; above 1x triskele is faster. Passes over memory, flops and bytes are those of the plan; of
 gradients those of all sweeps together. The limit is the slower of arithmetic and memory at what this machine was measured to do;
@@ -128,8 +145,11 @@ def main(arguments=None):
         if not available("quantum", tool):
             print(f"{tool}: not installed, left out", file=sys.stderr)
     peers = [tool for tool in peers if available("quantum", tool)]
-    rounds = SimpleNamespace(count=2, seconds=0.1,
-                             least=1) if options.quick else SimpleNamespace(count=5, seconds=0.3, least=2)
+    rounds = (
+        SimpleNamespace(count=2, seconds=0.1, least=1)
+        if options.quick
+        else SimpleNamespace(count=5, seconds=0.3, least=2)
+    )
     rows, ratios, imports, failures = [], {}, {}, []
     cold = warm = None
     with tempfile.TemporaryDirectory() as folder:
@@ -147,24 +167,33 @@ def main(arguments=None):
             for name in chosen:
                 print(f"{name}, {threads} thread(s)", file=sys.stderr, flush=True)
                 bench = CASES[name]()
-                times, firsts, found = measure(name, bench, ["triskele", *[t for t in peers if t in bench.peers]],
-                                               threads, folder, rounds)
-                cells, ratios[name, threads] = row(name, threads, bench, times, firsts, peaks,
-                                                   min if options.quick else median)
+                times, firsts, found = measure(
+                    name, bench, ["triskele", *[t for t in peers if t in bench.peers]], threads, folder, rounds
+                )
+                cells, ratios[name, threads] = row(
+                    name, threads, bench, times, firsts, peaks, min if options.quick else median
+                )
                 rows.append(cells)
                 for tool, first in firsts.items():
                     imports.setdefault(tool, []).append(first["imported"])
                 failures += [f"{name}, {threads} thread(s), {tool}: {why}" for tool, why in found.items()]
-                print(*failures[len(failures) - len(found) :], "| " + " | ".join(cells) + " |", sep="\n",
-                      file=sys.stderr, flush=True)
+                print(
+                    *failures[len(failures) - len(found) :],
+                    "| " + " | ".join(cells) + " |",
+                    sep="\n",
+                    file=sys.stderr,
+                    flush=True,
+                )
     print(NOTES)
     print(show(rows))
     print()
     for line in means(ratios):
         print(line)
     if cold is not None:
-        print(f"import, circuit, and first gradient: in the first process on a machine {duration(cold)}, in the next "
-              f"{duration(warm)}")
+        print(
+            f"import, circuit, and first gradient: in the first process on a machine {duration(cold)}, in the next "
+            f"{duration(warm)}"
+        )
     print("import: " + ", ".join(f"{tool} {duration(median(t))}" for tool, t in imports.items()))
     if failures:
         print("\nFailures:\n" + "\n".join(failures))

@@ -31,9 +31,11 @@ def wrong(bench, mine, number):
         return None if round(number) == expected else f"ran {number:g} simulations of {expected:g}"
     if bench.trains:
         return None if number >= bench.target else f"ended at a mean return of {number:.4g}"
-    return None if mine is None or abs(
-        number - mine
-    ) <= 0.1 * abs(mine) + 0.01 else f"gave a mean reward of {number:.3g}, ours {mine:.3g}"
+    return (
+        None
+        if mine is None or abs(number - mine) <= 0.1 * abs(mine) + 0.01
+        else f"gave a mean reward of {number:.3g}, ours {mine:.3g}"
+    )
 
 
 def measure(name, bench, tools, threads, folder):
@@ -98,10 +100,16 @@ def row(name, threads, bench, times, starts):
     rivals = {tool: median(times[tool]) / median(mine) for tool in PEERS if tool in times}
     best = min(rivals.values(), default=None)
     cells = (f"{shown(bench, median(times[tool]))} ({rivals[tool]:.2f}x)" if tool in rivals else "-" for tool in PEERS)
-    return [name, bench.unit, str(threads), shown(bench, median(mine)), shown(bench, min(mine)),
-            "-" if best is None else f"{best:.2f}x", *cells,
-            *(duration(starts["triskele", start]) if ("triskele",
-                                                      start) in starts else "-" for start in ("cold", "warm"))], best
+    return [
+        name,
+        bench.unit,
+        str(threads),
+        shown(bench, median(mine)),
+        shown(bench, min(mine)),
+        "-" if best is None else f"{best:.2f}x",
+        *cells,
+        *(duration(starts["triskele", start]) if ("triskele", start) in starts else "-" for start in ("cold", "warm")),
+    ], best
 
 
 NOTES = """In brackets, and under "best peer": a peer's median time over ours; above 1x triskele is faster. The first call is the making of everything and
@@ -119,15 +127,19 @@ def scaling(least):
     machine lends one processor.
     """
     names = [name for name, threads in least if threads == 2 and (name, 1) in least]
-    return [f"{name}: two threads are {least[name, 1] / least[name, 2]:.2f}x as fast as one (at best)"
-            for name in names]
+    return [
+        f"{name}: two threads are {least[name, 1] / least[name, 2]:.2f}x as fast as one (at best)" for name in names
+    ]
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks reinforce", description=__doc__)
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")
-    parser.add_argument("--threads", default="1,2",
-                        help="thread counts, separated by commas; each case knows for which it says something")
+    parser.add_argument(
+        "--threads",
+        default="1,2",
+        help="thread counts, separated by commas; each case knows for which it says something",
+    )
     parser.add_argument("--tools", default=",".join(PEERS), help="peers, separated by commas")
     parser.add_argument("--slow", action="store_true", help="with peers that take minutes to train")
     options = parser.parse_args(arguments)
@@ -159,8 +171,13 @@ def run(chosen, peers, counts, slow, folder):
             if "triskele" in times:
                 least[name, threads] = min(times["triskele"])
             failures += [f"{name}, {threads} thread(s), {tool}: {why}" for tool, why in found.items()]
-            print(*failures[len(failures) - len(found) :], "| " + " | ".join(cells) + " |", sep="\n", file=sys.stderr,
-                  flush=True)
+            print(
+                *failures[len(failures) - len(found) :],
+                "| " + " | ".join(cells) + " |",
+                sep="\n",
+                file=sys.stderr,
+                flush=True,
+            )
     return rows, ratios, least, failures
 
 

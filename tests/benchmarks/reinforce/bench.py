@@ -77,8 +77,14 @@ def _steps(name, peers, batch=1024, steps=200, threads=(1,)):
     return Bench("steps", name, peers, "steps/s", batch, steps=steps, threads=threads)
 
 
-_QUICK_SAC = {"hidden": (64, 64), "learning_starts": 2000, "actor_rate": 2e-3, "critic_rate": 4e-3, "tau": 0.04,
-              "discount": 0.97}
+_QUICK_SAC = {
+    "hidden": (64, 64),
+    "learning_starts": 2000,
+    "actor_rate": 2e-3,
+    "critic_rate": 4e-3,
+    "tau": 0.04,
+    "discount": 0.97,
+}
 _ZOO_SAC = {"learning_starts": 100, "actor_rate": 1e-3, "critic_rate": 1e-3, "actor_every": 1}
 _ALL = ("gymnax", "envpool")
 
@@ -108,7 +114,8 @@ CASES = {
     "breakout_8192": _steps("MinAtar/Breakout-v1", (), 8192, 40, (1, 2)),
     "ppo_cart_pole": Bench("ppo", "CartPole-v1", ("sb3",), steps=500_000, target=475, slow=("sb3",)),
     "dqn_cart_pole": Bench("dqn", "CartPole-v1", steps=500_000, target=200, window=20),
-    "sac_pendulum": Bench("sac", "Pendulum-v1", ("sb3",), steps=30_000, target=-200, window=10, settings=_ZOO_SAC,
-                          slow=("sb3",)),
+    "sac_pendulum": Bench(
+        "sac", "Pendulum-v1", ("sb3",), steps=30_000, target=-200, window=10, settings=_ZOO_SAC, slow=("sb3",)
+    ),
     "sac_pendulum_small": Bench("sac", "Pendulum-v1", (), steps=30_000, target=-200, window=10, settings=_QUICK_SAC),
 }

@@ -33,8 +33,10 @@ def main(arguments=None):
         print(f"| {name}, steps | " + " | ".join(str(k * steps // 10) for k in range(1, 11)) + " |")
         print("|" + " --- |" * 11)
         for tool in options.tools.split(","):
-            found = [points({"triskele": triskele, "sb3": sb3}[tool].curve(CASES[name], seed, steps),
-                            steps) for seed in range(1, options.seeds + 1)]
+            found = [
+                points({"triskele": triskele, "sb3": sb3}[tool].curve(CASES[name], seed, steps), steps)
+                for seed in range(1, options.seeds + 1)
+            ]
             mean, spread = np.mean(found, axis=0), np.std(found, axis=0)
             print(f"| {tool} | " + " | ".join(f"{m:.0f} ± {s:.0f}" for m, s in zip(mean, spread)) + " |", flush=True)
         print()

@@ -18,13 +18,20 @@ STEPS = Bench("steps", "CartPole-v1", batch=8, steps=5, unit="steps/s")
 TRAINING = Bench("ppo", "CartPole-v1", steps=100, target=475.0)
 
 
-@pytest.mark.parametrize(("bench", "mine", "number", "why"), [
-    (SEARCH, None, 100.0, None), (SEARCH, None, 99.0, "ran 99 simulations of 100"), (STEPS, None, -3.0, None),
-    (STEPS, 1.0, 0.95, None), (STEPS, 1.0, 0.5, "gave a mean reward of 0.5, ours 1"),
-    (STEPS, 1.0, np.nan, "gave a mean reward of nan, ours 1"), (TRAINING, None, 480.0, None),
-    (TRAINING, None, 300.0, "ended at a mean return of 300"),
-    (TRAINING, None, -np.inf, "ended at a mean return of -inf"),
-])
+@pytest.mark.parametrize(
+    ("bench", "mine", "number", "why"),
+    [
+        (SEARCH, None, 100.0, None),
+        (SEARCH, None, 99.0, "ran 99 simulations of 100"),
+        (STEPS, None, -3.0, None),
+        (STEPS, 1.0, 0.95, None),
+        (STEPS, 1.0, 0.5, "gave a mean reward of 0.5, ours 1"),
+        (STEPS, 1.0, np.nan, "gave a mean reward of nan, ours 1"),
+        (TRAINING, None, 480.0, None),
+        (TRAINING, None, 300.0, "ended at a mean return of 300"),
+        (TRAINING, None, -np.inf, "ended at a mean return of -inf"),
+    ],
+)
 def test_what_a_tool_must_give(bench, mine, number, why):
     assert harness.wrong(bench, mine, number) == why
 
@@ -44,8 +51,9 @@ def test_units():
     assert harness.shown(SEARCH, 1e-3) == "100 k"
     assert harness.shown(replace(SEARCH, unit="us/simulation"), 1e-3) == "10"
     assert harness.shown(TRAINING, 2.5) == "2.5"
-    assert harness.scaling({("a", 1): 3.0, ("a", 2): 2.0,
-                            ("b", 2): 1.0}) == ["a: two threads are 1.50x as fast as one (at best)"]
+    assert harness.scaling({("a", 1): 3.0, ("a", 2): 2.0, ("b", 2): 1.0}) == [
+        "a: two threads are 1.50x as fast as one (at best)"
+    ]
 
 
 @pytest.fixture
@@ -55,11 +63,15 @@ def threads():
     core.set_threads(before)
 
 
-@pytest.mark.parametrize("bench", {(b.kind, b.name): b for b in CASES.values() if not b.trains}.values(),
-                         ids=lambda bench: f"{bench.kind} {bench.name}")
+@pytest.mark.parametrize(
+    "bench",
+    {(b.kind, b.name): b for b in CASES.values() if not b.trains}.values(),
+    ids=lambda bench: f"{bench.kind} {bench.name}",
+)
 def test_our_programs_give_what_a_case_says(bench, threads):
-    bench = replace(bench, batch=min(bench.batch, 32), simulations=min(bench.simulations, 50),
-                    steps=min(bench.steps, 5))
+    bench = replace(
+        bench, batch=min(bench.batch, 32), simulations=min(bench.simulations, 50), steps=min(bench.steps, 5)
+    )
     run, read = triskele.prepare(bench, threads)
     (number,) = read(run())
     assert harness.wrong(bench, None, float(number)) is None and np.isfinite(number)

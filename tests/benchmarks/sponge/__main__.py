@@ -34,8 +34,13 @@ class Worker:
     """A live process that has made its first step."""
 
     def __init__(self, bench, tool, threads, cache):
-        env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS="1", JAX_PLATFORMS="cpu",
-                   TRISKELE_CACHE_DIR=str(cache))
+        env = dict(
+            os.environ,
+            OMP_NUM_THREADS=str(threads),
+            OPENBLAS_NUM_THREADS="1",
+            JAX_PLATFORMS="cpu",
+            TRISKELE_CACHE_DIR=str(cache),
+        )
         # the wheel of MPI
         env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [f"{sys.prefix}/lib", env.get("LD_LIBRARY_PATH")]))
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH")]))
@@ -48,8 +53,15 @@ class Worker:
 
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.benchmarks.sponge.worker", bench.name, tool, str(threads)], cwd=ROOT, env=env,
-            preexec_fn=pin, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+            [sys.executable, "-m", "tests.benchmarks.sponge.worker", bench.name, tool, str(threads)],
+            cwd=ROOT,
+            env=env,
+            preexec_fn=pin,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+        )
         self.cold = self.answer()["cold"]
 
     def answer(self):
@@ -57,8 +69,9 @@ class Worker:
         if not line:
             self.process.wait()
             self.errors.seek(0)
-            raise RuntimeError((self.errors.read().strip().splitlines()
-                                or [f"ended with {self.process.returncode}"])[-1])
+            raise RuntimeError(
+                (self.errors.read().strip().splitlines() or [f"ended with {self.process.returncode}"])[-1]
+            )
         return json.loads(line)
 
     def round(self):
@@ -97,8 +110,11 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks sponge", description=__doc__)
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")
-    parser.add_argument("--tools", default="gromacs,gromacs_tight,openmm,openmm_reference,lammps,jax_md,torchmd",
-                        help="peers, separated by commas")
+    parser.add_argument(
+        "--tools",
+        default="gromacs,gromacs_tight,openmm,openmm_reference,lammps,jax_md,torchmd",
+        help="peers, separated by commas",
+    )
     options = parser.parse_args(arguments)
     peers = options.tools.split(",")
     chosen = [b for name, b in BENCHES.items() if name.startswith(tuple(options.case))]
@@ -112,14 +128,19 @@ def main(arguments=None):
                 tools = ["triskele", *[t for t in bench.rivals if t in peers and available(t)]]
                 seconds, starts = measure(bench, tools, threads, Path(cache))
                 mine = seconds.get("triskele")
-                cell = [f"{rate(bench, seconds[t])} ({seconds[t] / mine:.2f}x)" if t in seconds and mine else "-"
-                        for t in peers]
+                cell = [
+                    f"{rate(bench, seconds[t])} ({seconds[t] / mine:.2f}x)" if t in seconds and mine else "-"
+                    for t in peers
+                ]
                 start = " / ".join(f"{s:.1f}" for s in starts)
-                rows.append([bench.name, str(threads), bench.unit, rate(bench, mine) if mine else "failed", *cell,
-                             start])
+                rows.append(
+                    [bench.name, str(threads), bench.unit, rate(bench, mine) if mine else "failed", *cell, start]
+                )
     header = ["system", "threads", "unit", "triskele", *peers, "start, s: cold / warm"]
-    print("In brackets: triskele's rate over this tool's; medians. Starts run to the end of the first step, "
-          "minimization included.\n")
+    print(
+        "In brackets: triskele's rate over this tool's; medians. Starts run to the end of the first step, "
+        "minimization included.\n"
+    )
     for row in [header, ["---"] * len(header), *rows]:
         print("| " + " | ".join(row) + " |")
 

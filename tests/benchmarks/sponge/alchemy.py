@@ -45,8 +45,9 @@ def simulations(threads):
     from triskele.sponge import alchemy
 
     core.set_threads(threads)
-    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9,
-                         constraints="h-bonds")
+    system = sponge.load(
+        *sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds"
+    )
     schedule = alchemy.Schedule(CHARGES, STERICS)
     beutler = alchemy.decouple(system, range(22))
     gapsys = alchemy.decouple(system, range(22), soft_core=alchemy.Gapsys())
@@ -70,8 +71,9 @@ def _openmmtools(system, threads):
     import openmm
     from openmmtools.alchemy import AbsoluteAlchemicalFactory, AlchemicalRegion
 
-    soft = AbsoluteAlchemicalFactory().create_alchemical_system(system.to_openmm(),
-                                                                AlchemicalRegion(alchemical_atoms=range(22)))
+    soft = AbsoluteAlchemicalFactory().create_alchemical_system(
+        system.to_openmm(), AlchemicalRegion(alchemical_atoms=range(22))
+    )
     platform = openmm.Platform.getPlatformByName("CPU")
     integrator = openmm.LangevinMiddleIntegrator(300, 1.0, 0.002)
     context = openmm.Context(soft, integrator, platform, {"Threads": str(threads)})
@@ -96,8 +98,9 @@ def gromacs_runs(threads, folder):
     """Functions that return the seconds of a number of steps of GROMACS, by what the table calls them."""
     from triskele import sponge
 
-    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9,
-                         constraints="h-bonds")
+    system = sponge.load(
+        *sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds"
+    )
     bench = Bench("alchemy", lambda: (system.to_openmm(), system.positions), 0.002)
     found = {}
     for name, more in (("GROMACS, plain", {}), ("GROMACS, 16 states recorded", FREE_ENERGY)):

@@ -28,8 +28,9 @@ def cases(system):
         "umbrella on phi": {"bias": sponge.umbrella(phi, -1.2, 100.0)},
         "umbrella on phi, psi": {"bias": sponge.umbrella([phi, psi], -1.2, 100.0)},
         "umbrella on RMSD, 10 atoms": {"bias": sponge.umbrella(shape, 0.05, 100.0)},
-        "umbrella on radius of gyration": {"bias": sponge.umbrella(cv.radius_of_gyration(range(22), system.masses), 0.2,
-                                                                   100.0)},
+        "umbrella on radius of gyration": {
+            "bias": sponge.umbrella(cv.radius_of_gyration(range(22), system.masses), 0.2, 100.0)
+        },
         "metadynamics in phi": {"sampling": [sponge.Metadynamics(phi, 0.35, 1.2, 500, 8)]},
         "metadynamics in phi, psi": {"sampling": [sponge.Metadynamics([phi, psi], 0.35, 1.2, 500, 8)]},
     }
@@ -63,8 +64,9 @@ def table(load, threads):
         options = cases(system)[name]
         if "bias" in options:
             system.add(options.pop("bias"))
-        sims[name] = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                                       seed=1, **options)
+        sims[name] = sponge.Simulation(
+            system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1, **options
+        )
         sims[name].run(100)
     steps = max(4, int(SECONDS * sims["plain"]._rate))
     clock = time.thread_time if threads == 1 else time.perf_counter  # the former does not count other processes' turns
@@ -90,9 +92,12 @@ def main():
     files = sponge.example_files("alanine-dipeptide")
     table(lambda: sponge.load(*files, method="none", constraints="h-bonds"), threads)
     print("2,269 atoms in water, PME at 0.9 nm")
-    table(lambda: sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme",
-                              cutoff=0.9,
-                              constraints="h-bonds"), threads)
+    table(
+        lambda: sponge.load(
+            *sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds"
+        ),
+        threads,
+    )
 
 
 if __name__ == "__main__":

@@ -90,8 +90,13 @@ def main(arguments=None):
             continue
         simulation = prepare(case, folder)
         words = [case[0], folder / case[1], *case[3:]]
-        peer = subprocess.Popen([python, "-c", SCRIPT, *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                text=True, env=environment)
+        peer = subprocess.Popen(
+            [python, "-c", SCRIPT, *map(str, words)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         peer.stdout.readline()
         mine, theirs = [], []
         for _ in range(TURNS):
@@ -102,8 +107,11 @@ def main(arguments=None):
             theirs.append(float(peer.stdout.readline()))
         peer.stdin.close()
         peer.wait()
-        print(f"| {name} | {case[1]} | {simulation.system.n} | {1000 * min(mine):.1f} | {1000 * min(theirs):.1f} | "
-              f"{min(theirs) / min(mine):.2f}x |", flush=True)
+        print(
+            f"| {name} | {case[1]} | {simulation.system.n} | {1000 * min(mine):.1f} | {1000 * min(theirs):.1f} | "
+            f"{min(theirs) / min(mine):.2f}x |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ def water(atoms):
 def ours(net, elements, positions, pairs, displacements):
     """Forces by the core: a call without arguments."""
     neighbors, which = neighbor_rows(*np.concatenate([pairs, pairs[:, ::-1]]).T, len(positions))
-    vectors = np.where((which >= 0)[..., None], np.concatenate([displacements, -displacements])[which],
-                       [2 * CUTOFF, 0, 0])
+    vectors = np.where(
+        (which >= 0)[..., None], np.concatenate([displacements, -displacements])[which], [2 * CUTOFF, 0, 0]
+    )
     species, vectors = net.species(elements), vectors.astype(np.float32)
     slope = core.jit(core.grad(lambda v, net, species, neighbors: np.sum(net.energies(species, neighbors, v))))
 
@@ -61,9 +62,11 @@ def schnetpack(net, elements, positions, pairs, displacements):
     basis = spk.nn.BesselRBF(RADIAL, CUTOFF)
     # as ours, for smooth forces
     painn = spk.representation.PaiNN(FEATURES, LAYERS, basis, cutoff_fn=Envelope(), epsilon=1e-2)
-    model = spk.model.NeuralNetworkPotential(painn, [spk.atomistic.PairwiseDistances()],
-                                             [spk.atomistic.Atomwise(FEATURES, output_key="energy"),
-                                              spk.atomistic.Forces()]).eval()
+    model = spk.model.NeuralNetworkPotential(
+        painn,
+        [spk.atomistic.PairwiseDistances()],
+        [spk.atomistic.Atomwise(FEATURES, output_key="energy"), spk.atomistic.Forces()],
+    ).eval()
     norm = float(np.sqrt(0.2 / CUTOFF) * 0.1)  # of our radial functions
 
     def put(layer, weight, bias=None):
@@ -86,9 +89,13 @@ def schnetpack(net, elements, positions, pairs, displacements):
             put(message.interatomic_context_net[1], *context)
             put(mixing.mu_channel_mix, np.concatenate([layer.mix[1].weight, layer.mix[0].weight], 1))
             put(mixing.intraatomic_context_net[0], layer.update[0].weight, layer.update[0].bias)
-            order = np.concatenate([np.arange(FEATURES),
-                                    np.arange(2, 3).repeat(FEATURES) * FEATURES + np.arange(FEATURES),
-                                    FEATURES + np.arange(FEATURES)])  # theirs: scalars, vectors, products
+            order = np.concatenate(
+                [
+                    np.arange(FEATURES),
+                    np.arange(2, 3).repeat(FEATURES) * FEATURES + np.arange(FEATURES),
+                    FEATURES + np.arange(FEATURES),
+                ]
+            )  # theirs: scalars, vectors, products
             put(mixing.intraatomic_context_net[1], layer.update[1].weight[:, order], layer.update[1].bias[order])
         put(painn.filter_net, np.concatenate(filters, 1), np.concatenate(biases))
         for layer, own in zip(model.output_modules[0].outnet, net.readout, strict=True):
@@ -98,10 +105,14 @@ def schnetpack(net, elements, positions, pairs, displacements):
     order = np.argsort(i, kind="stable")
     i, j, d = i[order], j[order], d[order]
     offsets = d - (positions[j] - positions[i])
-    fixed = {p.Z: torch.tensor(elements.astype(np.int64)), p.idx_i: torch.tensor(i), p.idx_j: torch.tensor(j),
-             p.offsets: torch.tensor(offsets,
-                                     dtype=torch.float32), p.idx_m: torch.zeros(len(positions), dtype=torch.long),
-             p.n_atoms: torch.tensor([len(positions)])}
+    fixed = {
+        p.Z: torch.tensor(elements.astype(np.int64)),
+        p.idx_i: torch.tensor(i),
+        p.idx_j: torch.tensor(j),
+        p.offsets: torch.tensor(offsets, dtype=torch.float32),
+        p.idx_m: torch.zeros(len(positions), dtype=torch.long),
+        p.n_atoms: torch.tensor([len(positions)]),
+    }
 
     def run():
         return model({**fixed, p.R: torch.tensor(positions, dtype=torch.float32)})["forces"].detach().numpy()
@@ -114,8 +125,9 @@ def main(atoms, threads, rounds):
     elements, positions, box = water(atoms)
     pairs = find_pairs(positions, box, CUTOFF, np.zeros((0, 2), np.int64))
     displacements = np.asarray(sponge.box.displacement(positions[pairs[:, 1]] - positions[pairs[:, 0]], box))
-    net = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=CUTOFF, features=FEATURES, layers=LAYERS,
-                           radial=RADIAL)
+    net = learn.PaiNN.init(
+        core.random.key(0), ["H", "O"], cutoff=CUTOFF, features=FEATURES, layers=LAYERS, radial=RADIAL
+    )
     here = ours(net, elements, positions, pairs, displacements)
     there, set_threads = schnetpack(net, elements, positions, pairs, displacements)
     core.set_threads(threads)
@@ -130,10 +142,12 @@ def main(atoms, threads, rounds):
             start = time.perf_counter()
             run()
             best[name] = min(best[name], time.perf_counter() - start)
-    print(f"{len(positions)} atoms, {2 * len(pairs)} edges, {threads} thread(s): triskele {1e3 * best['triskele']:.0f} "
-          f"ms, SchNetPack "
-          f"{1e3 * best['schnetpack']:.0f} ms, {best['schnetpack'] / best['triskele']:.1f}x; forces agree to "
-          f"{error:.1e}")
+    print(
+        f"{len(positions)} atoms, {2 * len(pairs)} edges, {threads} thread(s): triskele {1e3 * best['triskele']:.0f} "
+        f"ms, SchNetPack "
+        f"{1e3 * best['schnetpack']:.0f} ms, {best['schnetpack'] / best['triskele']:.1f}x; forces agree to "
+        f"{error:.1e}"
+    )
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ from triskele.sponge.testing import example_system
 CUTOFF, DENSITY, TURNS = 0.9, 21.2, 30  # nm, atoms/nm^3
 MIXED = "4*eps*((s/r)^12-(s/r)^6); s=0.5*(sigma1+sigma2); eps=sqrt(epsilon1*epsilon2)"
 TABLE = "a(k1,k2)/r^12-b(k1,k2)/r^6"
-SYSTEMS = {"argon": ([0.3405], [0.996]), "noble gases": ([0.278, 0.3405, 0.365], [0.29, 0.996, 1.36]),
-           "water": ([0.315075, 0.1, 0.1], [0.635968, 0.0, 0.0])}
+SYSTEMS = {
+    "argon": ([0.3405], [0.996]),
+    "noble gases": ([0.278, 0.3405, 0.365], [0.29, 0.996, 1.36]),
+    "water": ([0.315075, 0.1, 0.1], [0.635968, 0.0, 0.0]),
+}
 
 
 def potentials(sigma, epsilon):

@@ -51,10 +51,14 @@ def water(molecules, seed=0):
 def main(molecules=7852, precision="mixed"):
     positions, edge, exclusions = water(molecules)
     n = len(positions)
-    form = PairForm("lorentz_berthelot", "ewald", CUTOFF, precision == "double",
-                    alpha=np.sqrt(-np.log(2 * TOLERANCE)) / CUTOFF)
-    values = {"charges": np.tile([-0.834, 0.417, 0.417], molecules), "sigmas": np.tile([0.315075, 0.1, 0.1], molecules),
-              "epsilons": np.tile([0.635968, 0, 0], molecules)}
+    form = PairForm(
+        "lorentz_berthelot", "ewald", CUTOFF, precision == "double", alpha=np.sqrt(-np.log(2 * TOLERANCE)) / CUTOFF
+    )
+    values = {
+        "charges": np.tile([-0.834, 0.417, 0.417], molecules),
+        "sigmas": np.tile([0.315075, 0.1, 0.1], molecules),
+        "epsilons": np.tile([0.635968, 0, 0], molecules),
+    }
     system = System(Topology.of_particles(n), np.ones(n), box=edge, positions=positions, exclusions=exclusions)
     system.add(Pairs(form, **values))
     start = time.perf_counter()
@@ -90,8 +94,10 @@ def main(molecules=7852, precision="mixed"):
     print(f"  {best['pair_forces'] / pairs * 1e6:.2f} ns per cluster pair")
     building = sum(best[k] for k in ("wrap", "columns", "count", "start", "place", "fill", "search", "sort_params"))
     per_step = building / SCHEDULE[EVERY] + best["prune"] / SCHEDULE[PRUNE_EVERY]
-    print(f"list per step {per_step:.3f} ms; coordinates, sums and scatter "
-          f"{best['refresh'] + best['sum_chunks'] + best['add_sorted']:.3f} ms")
+    print(
+        f"list per step {per_step:.3f} ms; coordinates, sums and scatter "
+        f"{best['refresh'] + best['sum_chunks'] + best['add_sorted']:.3f} ms"
+    )
     flags[ENERGY] = 0
     pair_gradients(engine, form, plan, **values)
     times = []

@@ -31,8 +31,14 @@ def alone(lines, system):
     def run(steps):
         for _ in range(steps):
             p.cmd("setStep", next(number))
-            for key, array in (("Positions", positions), ("Masses", masses), ("Charges", masses), ("Box", box),
-                               ("Forces", forces), ("Virial", virial)):
+            for key, array in (
+                ("Positions", positions),
+                ("Masses", masses),
+                ("Charges", masses),
+                ("Box", box),
+                ("Forces", forces),
+                ("Virial", virial),
+            ):
                 p.cmd(f"set{key}", array)
             p.cmd("calc")
 
@@ -54,10 +60,14 @@ def main():
     noise = np.random.default_rng(0).normal(size=start.shape)
     structures = np.round([start + 0.004 * i * noise for i in range(20)], 4)
     Path("path.pdb").write_text(pdb(structures))
-    texts = {"torsion": ["phi: TORSION ATOMS=5,7,9,15", "RESTRAINT ARG=phi AT=-1.2 KAPPA=100"],
-             "path": ["p: PATHMSD REFERENCE=path.pdb LAMBDA=500", "RESTRAINT ARG=p.sss,p.zzz AT=3,0 KAPPA=10,10"]}
-    ours = {"torsion": sponge.umbrella(cv.torsion(4, 6, 8, 14), -1.2, 100.0),
-            "path": sponge.umbrella(cv.path(range(22), structures, lambda_=500.0), [3.0, 0.0], [10.0, 10.0])}
+    texts = {
+        "torsion": ["phi: TORSION ATOMS=5,7,9,15", "RESTRAINT ARG=phi AT=-1.2 KAPPA=100"],
+        "path": ["p: PATHMSD REFERENCE=path.pdb LAMBDA=500", "RESTRAINT ARG=p.sss,p.zzz AT=3,0 KAPPA=10,10"],
+    }
+    ours = {
+        "torsion": sponge.umbrella(cv.torsion(4, 6, 8, 14), -1.2, 100.0),
+        "path": sponge.umbrella(cv.path(range(22), structures, lambda_=500.0), [3.0, 0.0], [10.0, 10.0]),
+    }
     runs = {}
     for name, bias in [("plain", None), *ours.items()]:
         system = load()

@@ -22,12 +22,16 @@ def engine_of(n, edge, precision="mixed"):
     rng = np.random.default_rng(0)
     molecules = rng.uniform(0, edge, (n // 3 + 1, 3))
     positions = (molecules[:, None] + rng.normal(scale=0.06, size=(1, 3, 3))).reshape(-1, 3)[:n]
-    return SimpleNamespace(n=n, positions=positions.copy(), forces=np.zeros((n, 3)), box=np.eye(3) * edge,
-                           precision=precision,
-                           flags=np.zeros(N_FLAGS,
-                                          np.int64), atom_starts=np.linspace(0, n,
-                                                                             max(1, n // 512) + 1).astype(np.int64),
-                           atom_chunks=max(1, n // 512))
+    return SimpleNamespace(
+        n=n,
+        positions=positions.copy(),
+        forces=np.zeros((n, 3)),
+        box=np.eye(3) * edge,
+        precision=precision,
+        flags=np.zeros(N_FLAGS, np.int64),
+        atom_starts=np.linspace(0, n, max(1, n // 512) + 1).astype(np.int64),
+        atom_chunks=max(1, n // 512),
+    )
 
 
 def best(f, repeats=30):
@@ -59,8 +63,15 @@ def main(n=23558, points=56):
     charges = np.random.default_rng(1).normal(scale=0.5, size=n)
     start = time.thread_time()
     pme = PME(engine, charges, 2.92, (points,) * 3, builds=np.zeros(1, np.int64))
-    parts = {"sort": pme.before, "spread": pme.stages[0], "planes": pme.stages[1], "along x and solve": pme.stages[2],
-             "planes back": pme.stages[3], "gather": pme.stages[4], "add forces": pme.reduce}
+    parts = {
+        "sort": pme.before,
+        "spread": pme.stages[0],
+        "planes": pme.stages[1],
+        "along x and solve": pme.stages[2],
+        "planes back": pme.stages[3],
+        "gather": pme.stages[4],
+        "add forces": pme.reduce,
+    }
     calls = {name: run(tasks) for name, tasks in parts.items()}
     for call in calls.values():
         call()
@@ -75,18 +86,24 @@ def main(n=23558, points=56):
         print(f"  {name:20s} {t:7.3f} ms  ({', '.join(str(task.chunks) for task in parts[name])} chunks)")
     spent.pop("sort")
     transforms = spent["planes"] + spent["along x and solve"] + spent["planes back"]
-    ours = {"spread": spent["spread"], "transforms and solve": transforms,
-            "gather": spent["gather"] + spent["add forces"]}
+    ours = {
+        "spread": spent["spread"],
+        "transforms and solve": transforms,
+        "gather": spent["gather"] + spent["add forces"],
+    }
     for name, t in ours.items():
         print(f"  {name:20s} {t:7.3f} ms  GROMACS {GROMACS[name]:.2f}")
     print(f"  {'sum':20s} {sum(ours.values()):7.3f} ms  GROMACS {sum(GROMACS.values()):.2f}")
     values = np.random.default_rng(0).normal(size=(points,) * 3).astype(np.float32)
     spectrum = scipy.fft.rfftn(values, workers=1)
-    there, back = best(lambda: scipy.fft.rfftn(values, workers=1)), best(
-        lambda: scipy.fft.irfftn(spectrum, values.shape, workers=1)
+    there, back = (
+        best(lambda: scipy.fft.rfftn(values, workers=1)),
+        best(lambda: scipy.fft.irfftn(spectrum, values.shape, workers=1)),
     )
-    print(f"  scipy.fft there and back {there + back:.3f} ms; ours is {(there + back) / transforms:.1f}x as fast, "
-          f"solve included")
+    print(
+        f"  scipy.fft there and back {there + back:.3f} ms; ours is {(there + back) / transforms:.1f}x as fast, "
+        f"solve included"
+    )
     start = time.thread_time()
     pme.update_box()
     print(f"  update of the box {1e3 * (time.thread_time() - start):.3f} ms")

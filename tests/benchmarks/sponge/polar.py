@@ -50,8 +50,9 @@ def openmm(simulation, platform, threads):
     integrator.setMaxDrudeDistance(0.02)
     options = {"Threads": str(threads)} if platform == "CPU" else {}
     try:
-        context = mm.Context(simulation.system.to_openmm(), integrator, mm.Platform.getPlatformByName(platform),
-                             options)
+        context = mm.Context(
+            simulation.system.to_openmm(), integrator, mm.Platform.getPlatformByName(platform), options
+        )
     except mm.OpenMMException:
         return None
     context.setPositions(simulation.positions)
@@ -84,8 +85,15 @@ def induced_dipoles():
     for n in WATERS:
         system = sponge.create_system(build.water_box("tip3p", n=n), "amber14/tip3p", method="cutoff", cutoff=0.7)
         system.nonbonded.params["charges"][:] = 0.0
-        system.add(sponge.InducedDipoles(np.tile([-0.52, 0.26, 0.26], n), np.tile([8.37e-4, 4.96e-4, 4.96e-4], n),
-                                         cutoff=0.7, tolerance=5e-4, convergence=2e-7))
+        system.add(
+            sponge.InducedDipoles(
+                np.tile([-0.52, 0.26, 0.26], n),
+                np.tile([8.37e-4, 4.96e-4, 4.96e-4], n),
+                cutoff=0.7,
+                tolerance=5e-4,
+                convergence=2e-7,
+            )
+        )
         simulation = sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=1)
         simulation.minimize(max_steps=50)
         simulation.thermalize(300)
@@ -131,8 +139,15 @@ def networks(threads):
             system = first.copy()
             if moving:
                 q, z = system.nonbonded.params["charges"], system.topology.elements
-                net = learn.ChargeNetwork.init(core.random.key(0), sorted(set(z.tolist())), cutoff=0.5, features=16,
-                                               radial=8, angular=0, architecture=learn.BehlerParrinello)
+                net = learn.ChargeNetwork.init(
+                    core.random.key(0),
+                    sorted(set(z.tolist())),
+                    cutoff=0.5,
+                    features=16,
+                    radial=8,
+                    angular=0,
+                    architecture=learn.BehlerParrinello,
+                )
                 means = tuple(q[z == e].mean() for e in net.network.elements)
                 net = dataclasses.replace(net, network=dataclasses.replace(net.network, scale=0.02, reference=means))
                 system.add(sponge.NetworkCharges(net))
@@ -161,8 +176,17 @@ def equilibrated(system):
     moving.nonbonded.params["charges"][:] = 0
     moving["pair14"].params["charge_product"][:] = 0
     hardness = np.maximum(own - sponge.units.COULOMB / (np.sqrt(np.pi) * width), 0)
-    moving.add(sponge.ChargeEquilibration(chi, hardness, width, groups=groups, cutoff=system.nonbonded.cutoff,
-                                          totals=np.where(np.bincount(groups) == 1, -1.0, 1.0), tolerance=5e-4))
+    moving.add(
+        sponge.ChargeEquilibration(
+            chi,
+            hardness,
+            width,
+            groups=groups,
+            cutoff=system.nonbonded.cutoff,
+            totals=np.where(np.bincount(groups) == 1, -1.0, 1.0),
+            tolerance=5e-4,
+        )
+    )
     return moving
 
 
@@ -174,13 +198,19 @@ def equilibration(threads):
     print("\n| charges | fixed, ms a step | equilibrated | iterations | ratio |\n|---|---|---|---|---|")
     for pairs in (48, 256):
         first = ionic_liquid(pairs, 0.9)
-        dense = sponge.Simulation(first, sponge.LangevinMiddle(425, 5.0, 0.002), seed=1,
-                                  barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+        dense = sponge.Simulation(
+            first,
+            sponge.LangevinMiddle(425, 5.0, 0.002),
+            seed=1,
+            barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0),
+        )
         dense.minimize(tolerance=1000, max_steps=100)
         dense.run(5000)
         first.positions, first.box = dense.positions, dense.box
-        runs = [sponge.Simulation(system, sponge.LangevinMiddle(425, 5.0, 0.001), seed=1)
-                for system in (first, equilibrated(first))]
+        runs = [
+            sponge.Simulation(system, sponge.LangevinMiddle(425, 5.0, 0.001), seed=1)
+            for system in (first, equilibrated(first))
+        ]
         best = np.full(2, np.inf)
         for _ in range(ROUNDS + 1):
             for k, simulation in enumerate(runs):
@@ -188,8 +218,10 @@ def equilibration(threads):
                 simulation.run(50)
                 best[k] = min(best[k], (clock() - began) / 50)
         count = runs[1]._engine.plans["charge_equilibration"].iterations
-        print(f"| {pairs} ion pairs | {1e3 * best[0]:.2f} | {1e3 * best[1]:.2f} | {count} | {best[1] / best[0]:.2f}x |",
-              flush=True)
+        print(
+            f"| {pairs} ion pairs | {1e3 * best[0]:.2f} | {1e3 * best[1]:.2f} | {count} | {best[1] / best[0]:.2f}x |",
+            flush=True,
+        )
 
 
 def main(arguments=None):
@@ -205,9 +237,12 @@ def main(arguments=None):
     for n in WATERS:
         polar = ours("swm4ndp", "drude/swm4ndp", sponge.DrudeLangevin(300, 5.0, 0.001), n)
         fixed = ours("tip4pew", "amber14/tip4pew", sponge.LangevinMiddle(300, 5.0, 0.001), n)
-        runs = {"SWM4-NDP": (polar.run, 300), "TIP4P-Ew": (fixed.run, 300),
-                "OpenMM Reference, SWM4-NDP": (openmm(polar, "Reference", threads), 5),
-                "OpenMM CPU, SWM4-NDP": (openmm(polar, "CPU", threads), 20)}
+        runs = {
+            "SWM4-NDP": (polar.run, 300),
+            "TIP4P-Ew": (fixed.run, 300),
+            "OpenMM Reference, SWM4-NDP": (openmm(polar, "Reference", threads), 5),
+            "OpenMM CPU, SWM4-NDP": (openmm(polar, "CPU", threads), 20),
+        }
         best = {name: np.inf for name, (run, _) in runs.items() if run is not None}
         for _ in range(ROUNDS):
             for name in best:

@@ -25,8 +25,9 @@ def simulation(system, solute, **options):
         sampling = [sponge.SITS(range(solute), units.ladder(280, 600, 60), **options)]
         sampling[0].log_n = np.zeros(60)  # a bias from the beginning
         sampling[0].produce()
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1,
-                            sampling=sampling)
+    sim = sponge.Simulation(
+        system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1, sampling=sampling
+    )
     sim.run(20)
     return sim
 
@@ -35,8 +36,11 @@ def measure(name, rounds, clock):
     solute, steps = CASES[name]
     reference = load_reference(name)
     system = load_openmm(reference.xml, positions=reference.positions, box=reference.box)
-    runs = {"plain": simulation(system, 0), "SITS": simulation(system, solute),
-            "with reciprocal": simulation(system, solute, reciprocal=True)}
+    runs = {
+        "plain": simulation(system, 0),
+        "SITS": simulation(system, solute),
+        "with reciprocal": simulation(system, solute, reciprocal=True),
+    }
     times = {label: [] for label in runs}
     for _ in range(rounds):
         for label, sim in runs.items():
@@ -44,8 +48,12 @@ def measure(name, rounds, clock):
             sim.run(steps)
             times[label].append((clock() - start) / steps)
     best = {label: min(t) for label, t in times.items()}
-    print(f"| {name} | {system.n} | {solute} | "
-          + " | ".join(f"{1e3 * t:.3f} ({t / best['plain']:.2f}x)" for t in best.values()) + " |", flush=True)
+    print(
+        f"| {name} | {system.n} | {solute} | "
+        + " | ".join(f"{1e3 * t:.3f} ({t / best['plain']:.2f}x)" for t in best.values())
+        + " |",
+        flush=True,
+    )
 
 
 def main():
@@ -55,8 +63,11 @@ def main():
     parser.add_argument("--case", nargs="*", default=list(CASES))
     options = parser.parse_args()
     core.set_threads(options.threads)
-    print("| system | atoms | solute | plain, ms/step | SITS | SITS with reciprocal part |\n| --- | --- | --- | --- | "
-          "--- | --- |", flush=True)
+    print(
+        "| system | atoms | solute | plain, ms/step | SITS | SITS with reciprocal part |\n| --- | --- | --- | --- | "
+        "--- | --- |",
+        flush=True,
+    )
     for name in options.case:
         measure(name, options.rounds, time.process_time if options.threads == 1 else time.perf_counter)
 

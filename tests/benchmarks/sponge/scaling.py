@@ -33,11 +33,18 @@ def tiled(tiles):
     shift = np.repeat(np.arange(copies) * n, len(source.exclusions))[:, None]
     pairs = source.constraints.pairs
     topology = sponge.Topology.of_particles(copies * n)
-    constraints = sponge.Constraints(np.tile(pairs, (copies,
-                                                     1)) + np.repeat(np.arange(copies) * n, len(pairs))[:, None],
-                                     np.tile(source.constraints.distances, copies))
-    system = sponge.System(topology, np.tile(source.masses, copies), box=edge * np.array(tiles), positions=positions,
-                           constraints=constraints, exclusions=np.tile(source.exclusions, (copies, 1)) + shift)
+    constraints = sponge.Constraints(
+        np.tile(pairs, (copies, 1)) + np.repeat(np.arange(copies) * n, len(pairs))[:, None],
+        np.tile(source.constraints.distances, copies),
+    )
+    system = sponge.System(
+        topology,
+        np.tile(source.masses, copies),
+        box=edge * np.array(tiles),
+        positions=positions,
+        constraints=constraints,
+        exclusions=np.tile(source.exclusions, (copies, 1)) + shift,
+    )
     params = source.nonbonded.params
     system.add(sponge.Nonbonded(*(np.tile(params[k], copies) for k in ("charges", "sigmas", "epsilons")), cutoff=0.9))
     return system
@@ -76,12 +83,25 @@ def main():
     options = parser.parse_args()
     if options.one:
         return measure(tuple(map(int, options.one.split(","))), options.threads)
-    print("| atoms | steps/s | million atom steps/s | list | pairs and mesh | update, ns/step/atom | bytes/atom |\n| "
-          "--- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print(
+        "| atoms | steps/s | million atom steps/s | list | pairs and mesh | update, ns/step/atom | bytes/atom |\n| "
+        "--- | --- | --- | --- | --- | --- | --- |",
+        flush=True,
+    )
     for tiles in TILES:
         if 1500 * np.prod(tiles) <= options.largest:
-            subprocess.run([sys.executable, "-m", "tests.benchmarks.sponge.scaling", "--one", ",".join(map(str, tiles)),
-                            "--threads", str(options.threads)], check=True)
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.benchmarks.sponge.scaling",
+                    "--one",
+                    ",".join(map(str, tiles)),
+                    "--threads",
+                    str(options.threads),
+                ],
+                check=True,
+            )
 
 
 if __name__ == "__main__":

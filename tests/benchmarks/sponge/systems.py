@@ -58,8 +58,9 @@ def relaxed(name, system, positions):
 
     kept = Path(os.environ.get("TRISKELE_CACHE_DIR", tempfile.gettempdir())) / f"{name}.npy"
     if not kept.exists():
-        context = openmm.Context(system, openmm.LangevinMiddleIntegrator(300, 10.0, 0.001),
-                                 openmm.Platform.getPlatformByName("CPU"))
+        context = openmm.Context(
+            system, openmm.LangevinMiddleIntegrator(300, 10.0, 0.001), openmm.Platform.getPlatformByName("CPU")
+        )
         context.setPositions(positions)
         openmm.LocalEnergyMinimizer.minimize(context, maxIterations=200)
         context.getIntegrator().step(200)
@@ -172,15 +173,29 @@ def melt(cells):
     return load
 
 
-BENCHES = {b.name: b for b in (
-    Bench("dhfr", stored("dhfr_pme"), 0.002),
-    Bench("dhfr_4fs", stored("dhfr_pme"), 0.004, heavy=True),
-    Bench("ala2_water", stored("ala2_explicit_pme"), 0.002, rivals=("gromacs", "openmm", "torchmd")),
-    Bench("water_3000", water(1000), 0.002),
-    Bench("water_24000", water(8000), 0.002),
-    Bench("ala2_vacuum", stored("ala2_vacuum_hbonds"), 0.002, "steps/s",
-          rivals=("openmm", "openmm_reference", "torchmd")),
-    Bench("ala2_obc2", stored("ala2_obc2"), 0.001, "steps/s", rivals=("openmm", "openmm_reference")),
-    Bench("lj_32000", melt(20), 0.005 * TAU, "steps/s",
-          rivals=("gromacs", "gromacs_tight", "openmm", "lammps", "jax_md"), melt=20),
-)}
+BENCHES = {
+    b.name: b
+    for b in (
+        Bench("dhfr", stored("dhfr_pme"), 0.002),
+        Bench("dhfr_4fs", stored("dhfr_pme"), 0.004, heavy=True),
+        Bench("ala2_water", stored("ala2_explicit_pme"), 0.002, rivals=("gromacs", "openmm", "torchmd")),
+        Bench("water_3000", water(1000), 0.002),
+        Bench("water_24000", water(8000), 0.002),
+        Bench(
+            "ala2_vacuum",
+            stored("ala2_vacuum_hbonds"),
+            0.002,
+            "steps/s",
+            rivals=("openmm", "openmm_reference", "torchmd"),
+        ),
+        Bench("ala2_obc2", stored("ala2_obc2"), 0.001, "steps/s", rivals=("openmm", "openmm_reference")),
+        Bench(
+            "lj_32000",
+            melt(20),
+            0.005 * TAU,
+            "steps/s",
+            rivals=("gromacs", "gromacs_tight", "openmm", "lammps", "jax_md"),
+            melt=20,
+        ),
+    )
+}

@@ -32,8 +32,18 @@ def rows():
 def measure(row, tool, seed, options):
     """Run one tool once in a new process; returns its figures, or None where the tool is not installed."""
     variables = {"OMP_NUM_THREADS": str(options.threads), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "tests.benchmarks.train", "--worker", row, tool, str(seed), "--threads",
-               str(options.threads), *[f"--{name}={path}" for name in INPUTS if (path := getattr(options, name))]]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.train",
+        "--worker",
+        row,
+        tool,
+        str(seed),
+        "--threads",
+        str(options.threads),
+        *[f"--{name}={path}" for name in INPUTS if (path := getattr(options, name))],
+    ]
     done = subprocess.run(command, env=os.environ | variables, cwd=ROOT, capture_output=True, text=True)
     if done.returncode == 3:
         return None

@@ -9,6 +9,7 @@ def no_python(monkeypatch):
 
     def forbid(*names):
         for name in names:
+
             def impl(*args, name=name, **params):
                 raise AssertionError(f"{name} went through Python")
 

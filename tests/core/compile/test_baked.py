@@ -29,11 +29,16 @@ class Model:
         return x
 
 
-@pytest.mark.parametrize(("f", "source"), [
-    (lambda x: x + np.random.normal(), "np.random"), (lambda x: x + GENERATOR.normal(), "GENERATOR"),  # noqa: NPY002
-    (lambda x: x + random.random(), "random"), (lambda x: x + time.time(),
-                                                "clock"), (lambda x: x + time.perf_counter(), "clock"),
-])
+@pytest.mark.parametrize(
+    ("f", "source"),
+    [
+        (lambda x: x + np.random.normal(), "np.random"),  # noqa: NPY002
+        (lambda x: x + GENERATOR.normal(), "GENERATOR"),
+        (lambda x: x + random.random(), "random"),
+        (lambda x: x + time.time(), "clock"),
+        (lambda x: x + time.perf_counter(), "clock"),
+    ],
+)
 def test_random_numbers_and_clocks_are_reported(f, source):
     with pytest.warns(BakedValueWarning, match=source) as found:
         core.jit(f)(1.0)
@@ -157,11 +162,17 @@ def with_statements(n):
     return n * with_statements(n - 1)
 
 
-@pytest.mark.parametrize(("f", "args", "message"), [
-    (by_recursion, (5,), "recursion"), (with_statements, (5,), "recursion"),
-    (lambda n: np.arange(n), (3,), r"np.arange\(n\)"), (lambda n: np.zeros(n), (3,), "shape: .* known when"),
-    (lambda x: (f"{x}", x)[1], (1.0,), "format"), (lambda x: float(f"{x:.3f}"), (1.0,), "format"),
-])
+@pytest.mark.parametrize(
+    ("f", "args", "message"),
+    [
+        (by_recursion, (5,), "recursion"),
+        (with_statements, (5,), "recursion"),
+        (lambda n: np.arange(n), (3,), r"np.arange\(n\)"),
+        (lambda n: np.zeros(n), (3,), "shape: .* known when"),
+        (lambda x: (f"{x}", x)[1], (1.0,), "format"),
+        (lambda x: float(f"{x:.3f}"), (1.0,), "format"),
+    ],
+)
 def test_what_has_no_value_yet(f, args, message):
     with pytest.raises(TracerError, match=message):
         core.jit(f)(*args)

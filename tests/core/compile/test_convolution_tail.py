@@ -12,14 +12,22 @@ def layers(window, n_out, rank, dtype, **options):
     norm = nn.BatchNorm.init(n_out, dtype=dtype)
     values = np.random.default_rng(1)
     bias, scale, shift, mean = values.normal(size=(4, n_out)).astype(dtype)
-    return nn.Conv(conv.weight, bias, *[getattr(conv, k) for k in ("stride", "padding", "dilation", "groups")]), \
-        nn.BatchNorm(scale, shift, mean, np.abs(shift) + 1, norm.momentum, norm.epsilon)
+    return nn.Conv(
+        conv.weight, bias, *[getattr(conv, k) for k in ("stride", "padding", "dilation", "groups")]
+    ), nn.BatchNorm(scale, shift, mean, np.abs(shift) + 1, norm.momentum, norm.epsilon)
 
 
 @pytest.mark.parametrize("band", [1 << 18, 1 << 10])
-@pytest.mark.parametrize(("window", "rank", "options", "dtype"), [
-    (3, 2, {}, np.float32), (1, 2, {"stride": 2}, np.float64), (3, 2, {"groups": 2, "padding": "valid"}, np.float64),
-    (5, 1, {"dilation": 2}, np.float32), (2, 3, {"stride": (2, 1, 1)}, np.float64)])
+@pytest.mark.parametrize(
+    ("window", "rank", "options", "dtype"),
+    [
+        (3, 2, {}, np.float32),
+        (1, 2, {"stride": 2}, np.float64),
+        (3, 2, {"groups": 2, "padding": "valid"}, np.float64),
+        (5, 1, {"dilation": 2}, np.float32),
+        (2, 3, {"stride": (2, 1, 1)}, np.float64),
+    ],
+)
 def test_bias_normalization_residual_and_activation(rng, monkeypatch, band, window, rank, options, dtype):
     monkeypatch.setattr(convolutions, "BAND", band)
     conv, norm = layers(window, 24, rank, dtype, **options)
@@ -28,8 +36,9 @@ def test_bias_normalization_residual_and_activation(rng, monkeypatch, band, wind
     f = lambda conv, norm, x, other: nn.relu(norm(conv(x)) + other)
     compiled = jit(f)
     assert "conv_tail" in compiled.lower(conv, norm, x, other).kernels
-    np.testing.assert_allclose(compiled(conv, norm, x, other), f(conv, norm, x, other),
-                               atol=1e-4 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(
+        compiled(conv, norm, x, other), f(conv, norm, x, other), atol=1e-4 if dtype == np.float32 else 1e-12
+    )
 
 
 def test_what_others_read_stays_as_it_is(rng):

@@ -30,8 +30,10 @@ def test_all_three_products_match_numpy(rng, case, channels, dtype):
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=tolerance)
     np.testing.assert_allclose(y, plain_conv(x, k, **params), atol=tolerance)
-    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
-                           (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:2]})):
+    for p, args, extra in (
+        (convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
+        (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:2]}),
+    ):
         np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
 
 
@@ -40,8 +42,12 @@ def test_all_three_products_match_numpy(rng, case, channels, dtype):
 @pytest.mark.parametrize("band", [1 << 18, 1 << 10])
 def test_three_axes(rng, monkeypatch, case, dtype, band):
     monkeypatch.setattr(convolutions, "BAND", band)
-    params = {"stride": (case["stride"],) * 3, "dilation": (1, 1, 1), "groups": case["groups"],
-              "padding": ((1, 2), *case["padding"])}
+    params = {
+        "stride": (case["stride"],) * 3,
+        "dilation": (1, 1, 1),
+        "groups": case["groups"],
+        "padding": ((1, 2), *case["padding"]),
+    }
     if case is CASES[1]:
         params |= {"stride": (3, 1, 1), "dilation": (2, 1, 2)}
     x = rng.normal(size=(2, 7, 8, 6, 8)).astype(dtype)
@@ -50,15 +56,21 @@ def test_three_axes(rng, monkeypatch, case, dtype, band):
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=tolerance)
     np.testing.assert_allclose(y, plain_conv(x, k, **params), atol=tolerance)
-    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
-                           (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:3]})):
+    for p, args, extra in (
+        (convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
+        (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:3]}),
+    ):
         np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
 
 
-@pytest.mark.parametrize(("shape", "window", "stride", "padding"),
-                         [((2, 5, 8, 3), (1, 1), (2, 2), ((0, 0), (0, 0))),
-                          ((2, 9, 4, 3), (2, 1), (3, 1), ((1, 0), (0, 0))),
-                          ((2, 7, 3), (1,), (3,), ((0, 0),))])
+@pytest.mark.parametrize(
+    ("shape", "window", "stride", "padding"),
+    [
+        ((2, 5, 8, 3), (1, 1), (2, 2), ((0, 0), (0, 0))),
+        ((2, 9, 4, 3), (2, 1), (3, 1), ((1, 0), (0, 0))),
+        ((2, 7, 3), (1,), (3,), ((0, 0),)),
+    ],
+)
 def test_pixels_that_no_window_sees(rng, shape, window, stride, padding):
     """The projections of residual networks are such: 1 x 1 with stride 2."""
     params = {"stride": stride, "padding": padding, "dilation": (1,) * len(window), "groups": 1}
@@ -73,8 +85,10 @@ def test_depthwise_with_a_long_window(rng):
     x, k = rng.normal(size=(2, 10, 12, 5)), rng.normal(size=(9, 9, 1, 5))
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-11)
-    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
-                           (convolve_nd.conv_kernel_p, (x, y), {"window": (9, 9)})):
+    for p, args, extra in (
+        (convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
+        (convolve_nd.conv_kernel_p, (x, y), {"window": (9, 9)}),
+    ):
         np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=1e-9)
 
 
@@ -84,8 +98,9 @@ def test_one_axis_and_padding_beyond_the_window(rng):
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-12)
     # the transpose cuts zeros off instead of putting them around
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}),
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        *compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -95,10 +110,12 @@ def test_bands_of_zeros_alone(rng, monkeypatch, rank):
     x, k = rng.normal(size=(2, *(7, 4)[:rank], 3)), rng.normal(size=(*(3, 2)[:rank], 3, 4))
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-12)
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (x, y),
-                                                   {**params, "window": k.shape[:rank]}), atol=1e-12)
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}),
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        *compiled_and_plain(convolve_nd.conv_kernel_p, (x, y), {**params, "window": k.shape[:rank]}), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        *compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12
+    )
 
 
 def test_nothing_behind_the_data_is_read(rng, monkeypatch):
@@ -110,8 +127,9 @@ def test_nothing_behind_the_data_is_read(rng, monkeypatch):
     k = rng.normal(size=(3, 3, 4, 8))
     y, reference = compiled_and_plain(convolve_nd.conv_p, (image, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-12)
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (image, y), {**params, "window": (3, 3)}),
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        *compiled_and_plain(convolve_nd.conv_kernel_p, (image, y), {**params, "window": (3, 3)}), atol=1e-12
+    )
 
 
 def test_pixels_that_no_window_reaches_get_zero(rng):

@@ -70,7 +70,8 @@ def test_what_does_not_compile_stays_with_python(rng, monkeypatch):
 @pytest.mark.slow
 def test_addresses_are_resolved_again_in_a_second_process(tmp_path):
     source = tmp_path / "program.py"
-    source.write_text(textwrap.dedent("""
+    source.write_text(
+        textwrap.dedent("""
         import numba, numpy as np
         from triskele import core
         from triskele.core.compile import program
@@ -84,8 +85,13 @@ def test_addresses_are_resolved_again_in_a_second_process(tmp_path):
 
         f = core.jit(lambda x: core.scan(lambda c, _: (halve(c), None), x, None, length=12)[0])
         print(f(np.full(3, 4096.0)), "plan from disk" in f._entry((np.ones(3),), {}).function.program.seconds)
-    """))
+    """)
+    )
     environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, str(source)], env=environment, capture_output=True, text=True,
-                           check=True).stdout for _ in range(2)]
+    runs = [
+        subprocess.run(
+            [sys.executable, str(source)], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
     assert runs == ["[1. 1. 1.] False\n", "[1. 1. 1.] True\n"]

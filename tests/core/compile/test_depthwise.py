@@ -14,23 +14,30 @@ from triskele.core.ops.convolve_nd import conv_general
 CASES = [((2, 9, 8), (3, 3), 1, ((1, 1), (1, 1)), 1, 1, np.float32),
          ((2, 9, 8), (3, 2), 2, ((1, 0), (4, 3)), 1, 2, float),
          ((1, 7, 9), (2, 3), (2, 3), ((1, 1), (2, 2)), 2, 1, float), ((3, 11), (5,), 3, ((2, 2),), 1, 3, np.float32),
-         ((1, 5, 4, 6), (2, 2, 2), 1, ((0, 1), (1, 0), (0, 0)), 1, 1, float)]
+         ((1, 5, 4, 6), (2, 2, 2), 1, ((0, 1), (1, 0), (0, 0)), 1, 1, float)]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_all_three_products(rng, case):
     shape, window, stride, padding, dilation, several, dtype = case
     rank, channels = len(window), 5
-    p = {"stride": np.broadcast_to(stride, rank).tolist(), "padding": padding, "dilation": (dilation,) * rank,
-         "groups": channels}
+    p = {
+        "stride": np.broadcast_to(stride, rank).tolist(),
+        "padding": padding,
+        "dilation": (dilation,) * rank,
+        "groups": channels,
+    }
     x, k = rng.normal(size=(*shape, channels)), rng.normal(size=(*window, 1, channels * several))
     y = plain_conv(x, k, **p)
     x, k, ct = x.astype(dtype), k.astype(dtype), rng.normal(size=y.shape).astype(dtype)
     p["stride"] = tuple(p["stride"])
 
     def products(x, k, ct):
-        return (bind(convolve_nd.conv_p, x, k, **p), bind(convolve_nd.conv_input_p, ct, k, shape=x.shape, **p),
-                bind(convolve_nd.conv_kernel_p, x, ct, window=window, **p))
+        return (
+            bind(convolve_nd.conv_p, x, k, **p),
+            bind(convolve_nd.conv_input_p, ct, k, shape=x.shape, **p),
+            bind(convolve_nd.conv_kernel_p, x, ct, window=window, **p),
+        )
 
     compiled = jit(products)
     assert "host call" not in compiled.lower(x, k, ct).kernels

@@ -21,11 +21,22 @@ def assert_same(a, b):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("optimizer", [optim.SGD(0.1), optim.SGD(0.1, momentum=0.9, nesterov=True), optim.Adam(0.01),
-                                       optim.AdamW(0.01), optim.RMSprop(0.01)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        optim.SGD(0.1),
+        optim.SGD(0.1, momentum=0.9, nesterov=True),
+        optim.Adam(0.01),
+        optim.AdamW(0.01),
+        optim.RMSprop(0.01),
+    ],
+    ids=repr,
+)
 def test_optimizers_step_in_place(optimizer):
-    params, grads = dict(zip("ab", arrays((40, 30), (30,)), strict=True)), dict(zip("ab", arrays((40, 30), (30,)),
-                                                                                     strict=True))
+    params, grads = (
+        dict(zip("ab", arrays((40, 30), (30,)), strict=True)),
+        dict(zip("ab", arrays((40, 30), (30,)), strict=True)),
+    )
     plain, in_place = core.jit(optimizer.step), core.jit(optimizer.step, donate=(0, 2))
     a = b = params, optimizer.init(params)
     b = tree.map(np.array, b)
@@ -67,12 +78,20 @@ def test_every_result_is_right_where_memory_cannot_be_shared():
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from(["sum", "reverse", "scale", "same", "product", "transpose"]), min_size=1, max_size=5),
-       st.integers(0, 3))
+@given(
+    st.lists(st.sampled_from(["sum", "reverse", "scale", "same", "product", "transpose"]), min_size=1, max_size=5),
+    st.integers(0, 3),
+)
 def test_random_functions(kinds, seed):
     def f(a, b):
-        made = {"sum": lambda: a + b, "reverse": lambda: a[::-1] - b, "scale": lambda: 2 * b, "same": lambda: a,
-                "product": lambda: b + a @ b, "transpose": lambda: b.T + a}
+        made = {
+            "sum": lambda: a + b,
+            "reverse": lambda: a[::-1] - b,
+            "scale": lambda: 2 * b,
+            "same": lambda: a,
+            "product": lambda: b + a @ b,
+            "transpose": lambda: b.T + a,
+        }
         return [made[k]() for k in kinds]
 
     a, b = np.random.default_rng(seed).normal(size=(2, 20, 20))
@@ -152,8 +171,10 @@ def test_positions_that_make_no_sense():
     with pytest.raises(TypeError, match="positions of arguments, got 'x'"):
         core.jit(np.sin, donate="x")
     with pytest.raises(ValueError, match=r"jit of f: donate .* got 2 for a call with 0, 1"):
+
         def f(x, y):
             return x + y
+
         core.jit(f, donate=2)(np.ones(2), np.ones(2))
     with pytest.raises(ValueError, match="got 1 for a call with 0 .*keywords"):
         core.jit(f, donate=1)(np.ones(2), y=np.ones(2))

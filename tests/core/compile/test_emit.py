@@ -8,8 +8,18 @@ import pytest
 from triskele import core
 from triskele.core.errors import IndexOutOfBoundsError
 
-DTYPES = [np.float64, np.float32, np.complex128, np.complex64, np.int64, np.int32, np.int8, np.uint8, np.uint64,
-          np.bool_]
+DTYPES = [
+    np.float64,
+    np.float32,
+    np.complex128,
+    np.complex64,
+    np.int64,
+    np.int32,
+    np.int8,
+    np.uint8,
+    np.uint64,
+    np.bool_,
+]
 
 
 def numbers(rng, shape, dtype):
@@ -26,14 +36,16 @@ def assert_agree(f, *args, ulp=8):
     with np.errstate(all="ignore"):
         want = f(*args)
     got = core.jit(f)(*args)
-    for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,),
-                    strict=True):
+    for g, w in zip(
+        got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True
+    ):
         w = np.asarray(w)
         assert np.shape(g) == w.shape and np.asarray(g).dtype == w.dtype
         if w.dtype.kind in "fc":
             eps = np.finfo(w.dtype).eps
-            np.testing.assert_allclose(g, w, rtol=ulp * eps,
-                                       atol=ulp * eps * np.max(np.abs(w[np.isfinite(w)]), initial=0))
+            np.testing.assert_allclose(
+                g, w, rtol=ulp * eps, atol=ulp * eps * np.max(np.abs(w[np.isfinite(w)]), initial=0)
+            )
         else:
             np.testing.assert_array_equal(g, w)
 
@@ -41,8 +53,16 @@ def assert_agree(f, *args, ulp=8):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arithmetic_of_every_dtype(dtype, rng):
     x, y = numbers(rng, (4, 5), dtype), numbers(rng, 5, dtype)
-    assert_agree(lambda x, y: (x + y, x * y, np.where(x == y, x, y),
-                        x.astype(np.float64) if np.dtype(dtype).kind != "c" else np.abs(x)), x, y)
+    assert_agree(
+        lambda x, y: (
+            x + y,
+            x * y,
+            np.where(x == y, x, y),
+            x.astype(np.float64) if np.dtype(dtype).kind != "c" else np.abs(x),
+        ),
+        x,
+        y,
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.float64])
@@ -58,9 +78,9 @@ def test_lowest_integer_over_minus_one():
 
 def test_nan_and_infinity_stay_visible():
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
-    assert_agree(lambda x: (np.maximum(x, 0.0), np.minimum(x, 0.5), x - x, 1 / x, np.sqrt(x), np.max(x), np.min(x[1:])),
-                 x,
-          ulp=0)
+    assert_agree(
+        lambda x: (np.maximum(x, 0.0), np.minimum(x, 0.5), x - x, 1 / x, np.sqrt(x), np.max(x), np.min(x[1:])), x, ulp=0
+    )
 
 
 SHAPES = [(), (1,), (3, 1, 5), (2, 3, 4), (0, 3), (1, 17), (33, 7), (5, 9, 11)]
@@ -71,11 +91,19 @@ def test_reductions_over_every_subset_of_axes(shape, rng):
     x = rng.normal(size=shape)
     for n in range(len(shape) + 1):
         for axes in itertools.combinations(range(len(shape)), n):
-            assert_agree(lambda x, axes=axes: (np.sum(x * 2, axis=axes), np.prod(np.cos(x), axis=axes),
-                                        np.any(x > 1, axis=axes)), x, ulp=64)
+            assert_agree(
+                lambda x, axes=axes: (
+                    np.sum(x * 2, axis=axes),
+                    np.prod(np.cos(x), axis=axes),
+                    np.any(x > 1, axis=axes),
+                ),
+                x,
+                ulp=64,
+            )
             if x.size:
-                assert_agree(lambda x, axes=axes: (np.max(x, axis=axes), np.min(-x, axis=axes, keepdims=True)), x,
-                             ulp=0)
+                assert_agree(
+                    lambda x, axes=axes: (np.max(x, axis=axes), np.min(-x, axis=axes, keepdims=True)), x, ulp=0
+                )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32, np.uint8])
@@ -113,9 +141,19 @@ def test_broadcast_of_every_kind(rng):
     assert_agree(lambda a, b, c: (a * b + c, np.sum(a * b, axis=(0, 2)), np.sum(np.exp(c) * b)), a, b, c, ulp=32)
 
 
-@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((60, 70), (70, 80)), ((5, 30, 40), (40, 20)),
-                                    ((5, 30, 40),
-                                     (5, 40, 20)), ((40,), (40, 9)), ((9, 40), (40,)), ((7,), (7,))], ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 4), (4, 5)),
+        ((60, 70), (70, 80)),
+        ((5, 30, 40), (40, 20)),
+        ((5, 30, 40), (5, 40, 20)),
+        ((40,), (40, 9)),
+        ((9, 40), (40,)),
+        ((7,), (7,)),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
 def test_products(shapes, dtype, rng):
     assert_agree(lambda a, b: (a @ b, np.matmul(a * 2, b)), *[numbers(rng, s, dtype) for s in shapes], ulp=256)
@@ -128,8 +166,9 @@ def test_products_of_transposed_operands(rng):
 
 def test_gather_and_scatter(rng):
     x, i = rng.normal(size=(6, 3)), np.array([0, -1, 2, 2])
-    assert_agree(lambda x, i: (x[i], x[i, 1], core.index_add(x, i, 1.0), core.index_update(x, i[:3], x[:3] * 2)), x, i,
-                 ulp=1)
+    assert_agree(
+        lambda x, i: (x[i], x[i, 1], core.index_add(x, i, 1.0), core.index_update(x, i[:3], x[:3] * 2)), x, i, ulp=1
+    )
 
 
 def test_indices_out_of_bounds_are_errors(rng):
@@ -193,8 +232,16 @@ def test_results_do_not_depend_on_threads(f, rng):
 
 def test_sums_over_middle_axes_of_large_arrays(rng):
     """Results that are added to in memory, each chunk of the outer loop to its own rows."""
-    assert_agree(lambda x: (np.sum(np.sin(x), axis=2), np.sum(np.cos(x), axis=(1, 3)), np.max(x, axis=2),
-                     np.sum(x * 2, axis=(0, 2))), rng.normal(size=(8, 4, 64, 64)), ulp=64)
+    assert_agree(
+        lambda x: (
+            np.sum(np.sin(x), axis=2),
+            np.sum(np.cos(x), axis=(1, 3)),
+            np.max(x, axis=2),
+            np.sum(x * 2, axis=(0, 2)),
+        ),
+        rng.normal(size=(8, 4, 64, 64)),
+        ulp=64,
+    )
 
 
 def test_pieces_of_loops_at_chunk_borders(rng):
@@ -208,8 +255,9 @@ def test_scan_runs_its_body(length, rng):
     w, xs = rng.normal(size=(3, 3)), rng.normal(size=(length, 3))
 
     def f(w, xs):
-        (h, n), ys = core.scan(lambda c, x: ((np.tanh(w @ c[0] + x), c[1] + 1), (c[0] * 2, x.sum())), (np.zeros(3), 0),
-                               xs)
+        (h, n), ys = core.scan(
+            lambda c, x: ((np.tanh(w @ c[0] + x), c[1] + 1), (c[0] * 2, x.sum())), (np.zeros(3), 0), xs
+        )
         return h, n, *ys
 
     def by_hand(w, xs):
@@ -226,9 +274,11 @@ def test_scan_runs_its_body(length, rng):
 
 def test_while_and_cond(rng):
     def collatz(n):
-        return core.while_loop(lambda c: c[0] > 1,
-                               lambda c: (core.cond(c[0] % 2 == 0, lambda m: m // 2, lambda m: 3 * m + 1, c[0]),
-                                          c[1] + 1), (n, 0))[1]
+        return core.while_loop(
+            lambda c: c[0] > 1,
+            lambda c: (core.cond(c[0] % 2 == 0, lambda m: m // 2, lambda m: 3 * m + 1, c[0]), c[1] + 1),
+            (n, 0),
+        )[1]
 
     compiled = core.jit(collatz)
     assert [int(compiled(n)) for n in (1, 6, 27)] == [0, 8, 111]

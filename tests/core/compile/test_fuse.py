@@ -18,8 +18,9 @@ def steps(f, *args):
 
 
 def test_elementwise_chain_is_one_nest_without_memory(rng):
-    nests, others, program = steps(lambda x, y: np.tanh(np.sin(x) * y + 2) / (1 + x * x), rng.normal(size=100),
-                                   rng.normal(size=100))
+    nests, others, program = steps(
+        lambda x, y: np.tanh(np.sin(x) * y + 2) / (1 + x * x), rng.normal(size=100), rng.normal(size=100)
+    )
     assert (len(nests), others, program.scratch) == (1, [], 0)
 
 
@@ -54,6 +55,7 @@ def test_small_products_are_loops(shape, rng):
 
 def test_costly_values_with_several_readers_are_computed_once(rng):
     """exp is needed whole before its sum is known: stored rather than evaluated for each of the shifted reads."""
+
     def f(x):
         e = np.exp(np.sin(x))
         return e[1:] * e[:-1] + e[2:].sum()
@@ -63,8 +65,11 @@ def test_costly_values_with_several_readers_are_computed_once(rng):
 
 
 def test_reshapes_are_views(rng):
-    nests, others, program = steps(lambda a, b: np.reshape(np.reshape(a, (30, 40)) @ b, (10, 3, 20)),
-                                   rng.normal(size=(5, 6, 40)), rng.normal(size=(40, 20)))
+    nests, others, program = steps(
+        lambda a, b: np.reshape(np.reshape(a, (30, 40)) @ b, (10, 3, 20)),
+        rng.normal(size=(5, 6, 40)),
+        rng.normal(size=(40, 20)),
+    )
     assert (nests, program.scratch) == ([], 0)
 
 
@@ -75,8 +80,9 @@ def test_unknown_operations_are_called_back(rng):
 
 
 def test_lower_shows_what_was_done(rng):
-    lowered = core.jit(lambda x,
-                       w: np.sum(np.tanh(x @ w), axis=0)).lower(rng.normal(size=(30, 40)), rng.normal(size=(40, 50)))
+    lowered = core.jit(lambda x, w: np.sum(np.tanh(x @ w), axis=0)).lower(
+        rng.normal(size=(30, 40)), rng.normal(size=(40, 50))
+    )
     text = str(lowered)
     assert (
         "product" in lowered.kernels
@@ -111,6 +117,7 @@ def test_softmax_in_blocks_of_rows(rng):
 
 def test_long_chains_are_cut(rng):
     """The time LLVM takes grows faster than the code: no nest computes hundreds of functions."""
+
     def f(x):
         return functools.reduce(lambda x, _: np.sin(x) * 1.01 + 0.1, range(200), x)  # a loop would stay one
 
@@ -190,6 +197,7 @@ def test_a_value_that_is_read_again_keeps_its_place(rng):
 
 def test_a_value_that_several_results_of_a_nest_read_is_not_overwritten_by_one_of_them(rng):
     """The nest's buffers are promised to LLVM as apart, which then moves loads beyond stores."""
+
     def f(x, w):
         y = x @ w
         return np.tanh(y) @ w, (y * y) @ w, np.exp(-y) @ w

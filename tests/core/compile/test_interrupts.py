@@ -110,7 +110,8 @@ def test_handlers_run_beside_a_busy_thread(f):
 
 def test_ctrl_c(tmp_path):
     script = tmp_path / "loop.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         from triskele import core
         f = core.jit(lambda x: core.fori_loop(0, 10**11, lambda i, y: y * 0.999 + 1, x))
         f.lower(1.0)
@@ -119,7 +120,8 @@ def test_ctrl_c(tmp_path):
             f(1.0)
         except KeyboardInterrupt:
             print("stopped")
-    """))
+    """)
+    )
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)

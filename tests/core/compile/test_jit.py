@@ -39,8 +39,12 @@ def compiled(f):
 def test_trees_go_in_and_come_out():
     @core.jit
     def f(p, rest):
-        return {"sum": p["a"] + rest[0].left, "nothing": None, "layer": Layer(rest[1].weight * 2, rest[1].name),
-                "list": [p["a"], (rest[0].right,)]}
+        return {
+            "sum": p["a"] + rest[0].left,
+            "nothing": None,
+            "layer": Layer(rest[1].weight * 2, rest[1].name),
+            "list": [p["a"], (rest[0].right,)],
+        }
 
     for _ in range(3):  # the table first, then the generated code
         out = f({"a": np.ones(2)}, [Pair(np.arange(2.0), 3.0), Layer(np.ones(1), "out")])
@@ -67,6 +71,7 @@ def test_other_shapes_dtypes_and_layouts(rng):
     for x in (a, a[::2], a.T, np.asfortranarray(a), a.astype("f4"), a.astype(">f8"), a[:, ::-1], a[:0]):
         got = f(x)
         np.testing.assert_allclose(got, np.sin(x).sum(axis=0), rtol=1e-5, atol=1e-5)
+
     class Tagged(np.ndarray):
         pass
 
@@ -143,19 +148,33 @@ def g(x):
 X = np.linspace(-1, 2, 5)
 
 
-@pytest.mark.parametrize("transform", [
-    lambda f: core.grad(f)(X),
-    lambda f: core.jvp(f, (X,), (np.ones(5),)),
-    lambda f: core.vmap(f)(np.stack([X, 2 * X])),
-    lambda f: core.hessian(f)(X),
-    lambda f: core.jacfwd(core.grad(f))(X),
-    lambda f: core.vmap(core.grad(f))(np.stack([X, 2 * X])),
-    lambda f: core.grad(lambda x: np.sum(core.vmap(f)(np.stack([x, x * 2]))))(X),
-    lambda f: core.grad(lambda s: core.grad(lambda t: f(t * X * s))(1.5))(0.5),
-    lambda f: core.jit(core.grad(f))(X),
-    lambda f: core.jit(core.vmap(core.jit(core.grad(core.jit(f)))))(np.stack([X, 2 * X])),
-], ids=["grad", "jvp", "vmap", "hessian", "jacfwd of grad", "vmap of grad", "grad of vmap", "grad of grad",
-        "jit of grad", "nested"])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: core.grad(f)(X),
+        lambda f: core.jvp(f, (X,), (np.ones(5),)),
+        lambda f: core.vmap(f)(np.stack([X, 2 * X])),
+        lambda f: core.hessian(f)(X),
+        lambda f: core.jacfwd(core.grad(f))(X),
+        lambda f: core.vmap(core.grad(f))(np.stack([X, 2 * X])),
+        lambda f: core.grad(lambda x: np.sum(core.vmap(f)(np.stack([x, x * 2]))))(X),
+        lambda f: core.grad(lambda s: core.grad(lambda t: f(t * X * s))(1.5))(0.5),
+        lambda f: core.jit(core.grad(f))(X),
+        lambda f: core.jit(core.vmap(core.jit(core.grad(core.jit(f)))))(np.stack([X, 2 * X])),
+    ],
+    ids=[
+        "grad",
+        "jvp",
+        "vmap",
+        "hessian",
+        "jacfwd of grad",
+        "vmap of grad",
+        "grad of vmap",
+        "grad of grad",
+        "jit of grad",
+        "nested",
+    ],
+)
 def test_transforms_of_jitted_functions(transform):
     def flat(t):
         return t if isinstance(t, tuple) else (t,)
@@ -172,8 +191,9 @@ def test_gradient_with_respect_to_some_of_the_arguments(rng):
 
 
 def test_values_closed_over_from_a_transform():
-    np.testing.assert_allclose(core.grad(lambda s: core.jit(lambda x: np.sum(x * s**2))(X))(3.0), 6 * X.sum(),
-                               rtol=1e-14)
+    np.testing.assert_allclose(
+        core.grad(lambda s: core.jit(lambda x: np.sum(x * s**2))(X))(3.0), 6 * X.sum(), rtol=1e-14
+    )
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -281,8 +301,11 @@ def _elementwise(k):
     core.jit(core.grad(lambda x: np.sum(f(x, 2.0))))(np.ones(3))
 
 
-@pytest.mark.parametrize(("once", "rounds"), [(_known_program, 256), (_new_program, 64), (_elementwise, 64)],
-                         ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(
+    ("once", "rounds"),
+    [(_known_program, 256), (_new_program, 64), (_elementwise, 64)],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
 def test_memory_is_flat(once, rounds):
     """A program that is compiled leaves 1.5 KiB in LLVM's pass builder; one that is loaded nothing once its linker is
     closed.
@@ -326,8 +349,12 @@ def test_a_second_process_takes_the_object_from_disk(tmp_path):
         print(f(np.ones(3))[0], f._entry((np.ones(3),), {}).function.program.module.cached)
     """)
     environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True,
-                           check=True).stdout.split() for _ in range(2)]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
     assert [r[1] for r in runs] == ["False", "True"] and runs[0][0] == runs[1][0]
 
 
@@ -364,9 +391,12 @@ def step(op, u, v, a, b):
 
 
 @settings(max_examples=60, deadline=None)
-@given(program=st.lists(st.tuples(st.integers(0, 15), *[st.floats(0, 0.99)] * 4), min_size=2, max_size=10),
-       places=st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3),
-       dtype=st.sampled_from([np.float64, np.float32]), seed=st.integers(0, 2**16))
+@given(
+    program=st.lists(st.tuples(st.integers(0, 15), *[st.floats(0, 0.99)] * 4), min_size=2, max_size=10),
+    places=st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    seed=st.integers(0, 2**16),
+)
 def test_random_programs_and_their_gradients(program, places, dtype, seed):
     rng = np.random.default_rng(seed)
     xs = [rng.normal(size=s).astype(dtype) for s in places]
@@ -383,14 +413,17 @@ def test_random_programs_and_their_gradients(program, places, dtype, seed):
     tolerance = 1e-10 if dtype is np.float64 else 1e-3
     nums = tuple(range(len(xs)))
     with np.errstate(all="ignore"):
-        pairs = [*zip(core.jit(f)(*xs), f(*xs), strict=True),
-                 *zip(core.jit(core.grad(loss, nums))(*xs), core.grad(loss, nums)(*xs), strict=True)]
+        pairs = [
+            *zip(core.jit(f)(*xs), f(*xs), strict=True),
+            *zip(core.jit(core.grad(loss, nums))(*xs), core.grad(loss, nums)(*xs), strict=True),
+        ]
     for got, want in pairs:
         want = np.asarray(want)
         assert np.shape(got) == want.shape and got.dtype == want.dtype
         if np.isfinite(want).all():
-            np.testing.assert_allclose(got, want, rtol=tolerance,
-                                       atol=tolerance * (1 + np.max(np.abs(want), initial=0)))
+            np.testing.assert_allclose(
+                got, want, rtol=tolerance, atol=tolerance * (1 + np.max(np.abs(want), initial=0))
+            )
 
 
 def test_threads_that_make_the_first_call_together_share_one_program():

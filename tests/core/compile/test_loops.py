@@ -73,8 +73,9 @@ def test_while_loops(rng):
     x, w = rng.normal(size=8), rng.normal(size=(8, 8))
 
     def f(x, w, n):
-        return core.while_loop(lambda c: c[2] < n, lambda c: (np.cos(c[0]) / np.sum(np.exp(c[1])), c[1], c[2] + 1),
-                               (x, w, 0))
+        return core.while_loop(
+            lambda c: c[2] < n, lambda c: (np.cos(c[0]) / np.sum(np.exp(c[1])), c[1], c[2] + 1), (x, w, 0)
+        )
 
     body, params, outside = body_of(f, x, w, 3, name="while")
     assert "exp" in outside and (8, 8) not in [o.spec.shape for o in body.outputs]
@@ -109,8 +110,9 @@ def test_derivatives_of_loops_with_constants(rng):
     w, x = rng.normal(size=(6, 6)) / 3, rng.normal(size=6)
 
     def f(w, x):
-        return np.sum(core.scan(lambda c, _: ((np.tanh(np.exp(c[1]) @ c[0] / 9), c[1]), None), (x, w), None,
-                                length=5)[0][0] ** 2)
+        return np.sum(
+            core.scan(lambda c, _: ((np.tanh(np.exp(c[1]) @ c[0] / 9), c[1]), None), (x, w), None, length=5)[0][0] ** 2
+        )
 
     for got, want in zip(core.jit(core.grad(f, argnums=(0, 1)))(w, x), core.grad(f, argnums=(0, 1))(w, x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-14)

@@ -23,7 +23,7 @@ def test_lengths_and_stacks(dtype, head, rng):
         assert_near(np.fft.fft, z)
         assert_near(lambda z: np.fft.ifft(z, norm="ortho"), z)
         assert_near(np.fft.rfft, np.ascontiguousarray(z.real))
-        assert_near(lambda z, n=n: np.fft.irfft(z[..., :n // 2 + 1], n, norm="forward"), z)
+        assert_near(lambda z, n=n: np.fft.irfft(z[..., : n // 2 + 1], n, norm="forward"), z)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,9 @@ def test_axes(f, rng):
 def test_no_python(rng, no_python):
     no_python("fft", "rfft", "irfft")
     x = rng.normal(size=48)
-    np.testing.assert_allclose(core.jit(lambda x: np.fft.irfft(np.fft.rfft(np.fft.ifft(np.fft.fft(x)).real)))(x), x,
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        core.jit(lambda x: np.fft.irfft(np.fft.rfft(np.fft.ifft(np.fft.fft(x)).real)))(x), x, atol=1e-14
+    )
 
 
 def test_large_prime_factors_and_long_transforms_are_the_hosts(rng):
@@ -61,5 +62,7 @@ def test_nan_goes_through():
 
 
 def test_gradients_under_jit(rng):
-    check_grads(core.jit(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2) + np.sum(np.real(np.fft.fft(x)) ** 3)),
-                (rng.normal(size=12),))
+    check_grads(
+        core.jit(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2) + np.sum(np.real(np.fft.fft(x)) ** 3)),
+        (rng.normal(size=12),),
+    )

@@ -8,9 +8,31 @@ import scipy.special
 from triskele import core
 from triskele.core.testing import check_grads
 
-COMPLEX = [np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.sqrt, np.sin, np.cos, np.tan, np.sinh, np.cosh,
-           np.tanh, np.arcsin,
-           np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh, np.abs, np.rint, np.square, np.reciprocal]
+COMPLEX = [
+    np.exp,
+    np.exp2,
+    np.expm1,
+    np.log,
+    np.log2,
+    np.log10,
+    np.sqrt,
+    np.sin,
+    np.cos,
+    np.tan,
+    np.sinh,
+    np.cosh,
+    np.tanh,
+    np.arcsin,
+    np.arccos,
+    np.arctan,
+    np.arcsinh,
+    np.arccosh,
+    np.arctanh,
+    np.abs,
+    np.rint,
+    np.square,
+    np.reciprocal,
+]
 
 
 @pytest.fixture
@@ -43,11 +65,14 @@ def test_log1p_of_small_complex_numbers_keeps_its_digits():
     np.testing.assert_allclose(core.jit(np.log1p)(z).imag, want.imag, rtol=1e-14)
 
 
-@pytest.mark.parametrize("f", [np.sqrt, np.log, np.arcsin, np.arccos, np.arctanh, np.arctan, np.arccosh],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [np.sqrt, np.log, np.arcsin, np.arccos, np.arctanh, np.arctan, np.arccosh], ids=lambda f: f.__name__
+)
 def test_both_sides_of_branch_cuts(f):
-    z = np.array([complex(x, y) for x in (-2.0, 2.0, -0.5, 0.0) for y in (0.0, -0.0)]
-                 + [complex(0.0, 2.0), complex(-0.0, 2.0), complex(0.0, -2.0)])
+    z = np.array(
+        [complex(x, y) for x in (-2.0, 2.0, -0.5, 0.0) for y in (0.0, -0.0)]
+        + [complex(0.0, 2.0), complex(-0.0, 2.0), complex(0.0, -2.0)]
+    )
     with np.errstate(all="ignore"):
         want = f(z)
     got = core.jit(lambda z: f(z))(z)
@@ -88,8 +113,9 @@ def test_gradients_of_complex_functions(rng):
     check_grads(core.jit(lambda z: np.sum(np.abs(np.exp(z) * np.tanh(z) + np.log(z)) ** 2)), (z,))
 
 
-EDGES = np.array([0.0, -0.0, 1, -1, 5e-324, -5e-324, 1e308, np.inf, -np.inf, np.nan, np.finfo(float).max, 2.2e-308,
-                  3.7])
+EDGES = np.array(
+    [0.0, -0.0, 1, -1, 5e-324, -5e-324, 1e308, np.inf, -np.inf, np.nan, np.finfo(float).max, 2.2e-308, 3.7]
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -98,8 +124,13 @@ def test_the_number_line_as_it_is_stored(dtype, rng):
         x, y = (a.ravel().astype(dtype) for a in np.meshgrid(EDGES, EDGES))
         n = np.arange(-2300, 2300, 7)
         wide = (rng.normal(size=n.size) * 2.0 ** rng.integers(-1000, 1000, n.size)).astype(dtype)
-        for f, args in ((np.nextafter, (x, y)), (np.spacing, (x,)), (np.frexp, (wide,)), (np.ldexp, (wide, n)),
-                        (np.ldexp, (x, np.int8(3)))):
+        for f, args in (
+            (np.nextafter, (x, y)),
+            (np.spacing, (x,)),
+            (np.frexp, (wide,)),
+            (np.ldexp, (wide, n)),
+            (np.ldexp, (x, np.int8(3))),
+        ):
             want, got = f(*args), core.jit(lambda *a, f=f: f(*a))(*args)
             np.testing.assert_array_equal(got, want)
             np.testing.assert_array_equal(np.signbit(np.asarray(got)), np.signbit(np.asarray(want)))
@@ -108,8 +139,10 @@ def test_the_number_line_as_it_is_stored(dtype, rng):
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint8])
 def test_integers(dtype, rng):
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    a, b = (np.concatenate([[0, 0, 5, low, low, low, high],
-                            rng.integers(low, high, 200, dtype)]).astype(dtype) for _ in range(2))
+    a, b = (
+        np.concatenate([[0, 0, 5, low, low, low, high], rng.integers(low, high, 200, dtype)]).astype(dtype)
+        for _ in range(2)
+    )
     b[:7] = [0, 7, 0, 0, 1, low, high]
     for f in (np.gcd, np.lcm):
         np.testing.assert_array_equal(core.jit(lambda a, b, f=f: f(a, b))(a, b), f(a, b))
@@ -131,10 +164,24 @@ def test_logaddexp2():
 
 # largest error in ulp against mpmath
 SPECIAL = [
-    ("gammaln", np.concatenate([np.linspace(0.01, 12, 300), np.geomspace(1e-300, 1e300, 60),
-                                1 + np.linspace(-1e-5, 1e-5, 7)]), mpmath.loggamma, 4),
-    ("psi", np.concatenate([np.linspace(0.01, 12, 300), np.geomspace(1e-12, 1e12, 60),
-                            1.4616321449683622 + np.linspace(-1e-6, 1e-6, 7)]), mpmath.digamma, 4),
+    (
+        "gammaln",
+        np.concatenate([np.linspace(0.01, 12, 300), np.geomspace(1e-300, 1e300, 60), 1 + np.linspace(-1e-5, 1e-5, 7)]),
+        mpmath.loggamma,
+        4,
+    ),
+    (
+        "psi",
+        np.concatenate(
+            [
+                np.linspace(0.01, 12, 300),
+                np.geomspace(1e-12, 1e12, 60),
+                1.4616321449683622 + np.linspace(-1e-6, 1e-6, 7),
+            ]
+        ),
+        mpmath.digamma,
+        4,
+    ),
     ("erfinv", np.concatenate([np.linspace(-0.999, 0.999, 101), 1 - np.geomspace(1e-15, 0.1, 30)]), mpmath.erfinv, 4),
 ]
 
@@ -162,10 +209,13 @@ def test_special_functions_at_their_ends(name):
 
 
 def test_gradients_of_special_functions():
-    check_grads(core.jit(lambda x: np.sum(scipy.special.gammaln(x) + scipy.special.psi(x + 1) ** 2)),
-                (np.array([0.3, 1.7, 9.0]),))
-    check_grads(core.jit(lambda p: np.sum(scipy.special.ndtri(p) * scipy.special.erfinv(p))),
-                (np.array([0.3, 0.6, 0.9]),))
+    check_grads(
+        core.jit(lambda x: np.sum(scipy.special.gammaln(x) + scipy.special.psi(x + 1) ** 2)),
+        (np.array([0.3, 1.7, 9.0]),),
+    )
+    check_grads(
+        core.jit(lambda p: np.sum(scipy.special.ndtri(p) * scipy.special.erfinv(p))), (np.array([0.3, 0.6, 0.9]),)
+    )
 
 
 def test_losses():
@@ -216,21 +266,35 @@ def test_complex_functions_at_special_values(f, dtype):
     assert_same(core.jit(lambda z: f(z))(z), want)
 
 
-@pytest.mark.parametrize("f", [np.add, np.multiply, np.divide, np.power, np.maximum, np.fmax, np.fmin],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [np.add, np.multiply, np.divide, np.power, np.maximum, np.fmax, np.fmin], ids=lambda f: f.__name__
+)
 def test_complex_operations_at_special_values(f):
-    z, w = (a.ravel() for a in np.meshgrid(grid(complex),
-                                           [0, 1, 2.5, -1j, 1 + 2j, np.inf, 1j * np.inf, complex(0, np.nan),
-                                            complex(np.nan, 1)]))
+    z, w = (
+        a.ravel()
+        for a in np.meshgrid(
+            grid(complex), [0, 1, 2.5, -1j, 1 + 2j, np.inf, 1j * np.inf, complex(0, np.nan), complex(np.nan, 1)]
+        )
+    )
     with np.errstate(all="ignore"):
         want = f(z, w)
     assert_same(core.jit(lambda z, w: f(z, w))(z, w), want, zeros=False)
 
 
-@pytest.mark.parametrize("f", [
-    lambda z: 2**z, lambda z: 2.5**z, lambda z: 1j**z, lambda z: 2 ** (1j * z), lambda z: np.power(3, z),
-    lambda z: np.exp(1j * z) * 2**z, lambda z: np.logspace(0, z, 3), lambda z: scipy.special.xlogy(z, 1j),
-], ids=range(8))
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: 2**z,
+        lambda z: 2.5**z,
+        lambda z: 1j**z,
+        lambda z: 2 ** (1j * z),
+        lambda z: np.power(3, z),
+        lambda z: np.exp(1j * z) * 2**z,
+        lambda z: np.logspace(0, z, 3),
+        lambda z: scipy.special.xlogy(z, 1j),
+    ],
+    ids=range(8),
+)
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_constant_bases_of_complex_powers(f, dtype, rng):
     """A constant argument of a called function is not optimized out of it alone."""

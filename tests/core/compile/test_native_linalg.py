@@ -92,10 +92,16 @@ def test_nan_goes_through(n):
     np.testing.assert_array_equal(np.isnan(core.jit(np.linalg.cholesky)(a)), np.isnan(np.linalg.cholesky(a)))
 
 
-@pytest.mark.parametrize("f", [
-    lambda a, b: np.sum(np.linalg.solve(a, b) ** 2), lambda a, b: np.linalg.det(a) * b[0],
-    lambda a, b: np.sum(np.sin(np.linalg.inv(a))) * b[0],
-    lambda a, b: np.sum(np.linalg.cholesky(a @ a.T + np.eye(4)) ** 3) * b[0]], ids=["solve", "det", "inv", "cholesky"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: np.sum(np.linalg.solve(a, b) ** 2),
+        lambda a, b: np.linalg.det(a) * b[0],
+        lambda a, b: np.sum(np.sin(np.linalg.inv(a))) * b[0],
+        lambda a, b: np.sum(np.linalg.cholesky(a @ a.T + np.eye(4)) ** 3) * b[0],
+    ],
+    ids=["solve", "det", "inv", "cholesky"],
+)
 def test_gradients_under_jit(f, rng):
     check_grads(core.jit(f), (matrix(rng, "d", 4, 4), rng.normal(size=4)))
 

@@ -52,8 +52,11 @@ def test_recurrences(shape, reverse, rng):
 
 
 def test_gradients_of_compiled_scans(rng):
-    f = core.jit(lambda x: np.sum(np.sin(np.cumsum(x, axis=0)) * np.cumprod(x, axis=1))
-                 + np.sum(np.maximum.accumulate(x, axis=1) ** 2))
+    f = core.jit(
+        lambda x: (
+            np.sum(np.sin(np.cumsum(x, axis=0)) * np.cumprod(x, axis=1)) + np.sum(np.maximum.accumulate(x, axis=1) ** 2)
+        )
+    )
     check_grads(f, (rng.normal(size=(3, 4)),))
 
 
@@ -78,8 +81,16 @@ def test_argmax_and_argmin(dtype, rng, no_python):
             np.testing.assert_array_equal(g, v)
 
 
-@pytest.mark.parametrize("row", [[1, np.nan, 3, np.nan], [0.0, -0.0, 0.0], [np.inf, -np.inf, np.inf, -np.inf],
-                                 [np.nan] * 3, [-1e-320, -0.0, 1e-320]])
+@pytest.mark.parametrize(
+    "row",
+    [
+        [1, np.nan, 3, np.nan],
+        [0.0, -0.0, 0.0],
+        [np.inf, -np.inf, np.inf, -np.inf],
+        [np.nan] * 3,
+        [-1e-320, -0.0, 1e-320],
+    ],
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_argmax_takes_the_first_nan_and_the_first_of_equal_ones(row, dtype):
     x = np.array(row, dtype)

@@ -49,8 +49,9 @@ def test_nothing_to_sort():
 
 
 def test_gradient_of_a_compiled_sort(rng):
-    check_grads(core.jit(lambda x: np.sum(np.sort(x, axis=0) * np.arange(20.0)[:, None] ** 2)),
-                (rng.normal(size=(20, 2)),))
+    check_grads(
+        core.jit(lambda x: np.sum(np.sort(x, axis=0) * np.arange(20.0)[:, None] ** 2)), (rng.normal(size=(20, 2)),)
+    )
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -69,8 +70,9 @@ def test_binary_search(side, dtype, rng, no_python):
 
 def test_binary_search_among_numbers_of_another_type():
     table, values = np.array([1, 3, 5]), np.array([0.5, 3.0, 4.5, np.nan, np.inf])
-    np.testing.assert_array_equal(core.jit(lambda a, v: np.searchsorted(a, v))(table, values),
-                                  np.searchsorted(table, values))
+    np.testing.assert_array_equal(
+        core.jit(lambda a, v: np.searchsorted(a, v))(table, values), np.searchsorted(table, values)
+    )
 
 
 def test_binary_search_in_a_formula(rng):

@@ -7,7 +7,7 @@ from triskele.core import grad, jit, jvp, nn
 
 CASES = [((2, 7, 9, 5), 2, None, "valid", np.float32), ((2, 7, 8, 16), 3, 2, 1, np.float64),
          ((1, 6, 4, 1), (3, 2), 1, "same", np.float64), ((2, 11, 3), 2, 3, ((0, 1),), np.float32),
-         ((2, 5, 4, 6, 3), 2, (2, 1, 2), "same", np.float64)]
+         ((2, 5, 4, 6, 3), 2, (2, 1, 2), "same", np.float64)]  # fmt: skip
 
 
 @pytest.mark.parametrize("pool", [nn.max_pool, nn.mean_pool])

@@ -20,8 +20,11 @@ def check(f, *args, tolerance=1e-11):
 
 def normal(rng, *shape, dtype=float):
     values = rng.standard_normal(shape)
-    return (values + 1j
-            * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else values.astype(dtype)
+    return (
+        (values + 1j * rng.standard_normal(shape)).astype(dtype)
+        if np.dtype(dtype).kind == "c"
+        else values.astype(dtype)
+    )
 
 
 def attention_scores(x):
@@ -40,9 +43,13 @@ def test_slices_and_transpositions_are_read_and_written_in_place(rng):
 @pytest.mark.parametrize(
     "f",
     [
-        lambda a, b: a @ b, lambda a, b: a[:,
-                                           ::2] @ b[::2], lambda a, b: a[3:30] @ b[:, 5:25], lambda a, b: a.T[::-1].T @ b[::-1],  # noqa: E501
-        lambda a, b: b.T @ a.T, lambda a, b: (2 * a).T[:10].T @ b[:10], lambda a, b: np.einsum("ik,kj->ji", a, b),
+        lambda a, b: a @ b,
+        lambda a, b: a[:, ::2] @ b[::2],
+        lambda a, b: a[3:30] @ b[:, 5:25],
+        lambda a, b: a.T[::-1].T @ b[::-1],
+        lambda a, b: b.T @ a.T,
+        lambda a, b: (2 * a).T[:10].T @ b[:10],
+        lambda a, b: np.einsum("ik,kj->ji", a, b),
     ],
 )
 def test_parts_of_matrices(rng, f):
@@ -59,9 +66,11 @@ def test_stacks_of_many_axes(rng):
 @pytest.mark.parametrize(
     ("f", "left", "right"),
     [
-        (lambda a, b: a @ b, (70, 50), (50, 45)), (lambda a, b: np.conj(a).T @ b, (50, 70),
-                                                   (50, 45)), (lambda a, b: a @ np.conj(b.T), (70, 50), (45, 50)),
-        (lambda a, b: np.swapaxes(a, 1, 2) @ b, (5, 64, 33), (5, 64, 20)), (lambda a, b: a @ b, (400, 10), (10, 60)),
+        (lambda a, b: a @ b, (70, 50), (50, 45)),
+        (lambda a, b: np.conj(a).T @ b, (50, 70), (50, 45)),
+        (lambda a, b: a @ np.conj(b.T), (70, 50), (45, 50)),
+        (lambda a, b: np.swapaxes(a, 1, 2) @ b, (5, 64, 33), (5, 64, 20)),
+        (lambda a, b: a @ b, (400, 10), (10, 60)),
         (lambda a, b: np.tensordot(a.reshape(8, 16, 16), b, ((1,), (0,))), (128, 16), (16, 64)),
     ],
 )
@@ -72,7 +81,7 @@ def test_large_complex_products(rng, f, left, right, dtype, tolerance):
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_results_depend_neither_on_our_threads_nor_on_those_of_blas(rng, dtype):
     shapes = [((300, 90), (90, 200)), ((3, 4000), (4000, 300)), ((2, 150_000), (150_000, 3)),
-              ((16, 64, 64), (16, 64, 40)), ((500, 10), (10, 300))]
+              ((16, 64, 64), (16, 64, 40)), ((500, 10), (10, 300))]  # fmt: skip
     operands = [(normal(rng, *l, dtype=dtype), normal(rng, *r, dtype=dtype)) for l, r in shapes]
     multiply = jit(lambda a, b: a @ b)
     before, results = get_threads(), []
@@ -85,5 +94,6 @@ def test_results_depend_neither_on_our_threads_nor_on_those_of_blas(rng, dtype):
         set_threads(before)
     assert all(np.array_equal(x, y) for x, y in zip(*results, strict=True))
     for c, (a, b) in zip(results[0], operands, strict=True):
-        np.testing.assert_allclose(c, a @ b, rtol=1e-3 if dtype == np.complex64 else 1e-9,
-                                   atol=1e-3 if dtype == np.complex64 else 1e-9)
+        np.testing.assert_allclose(
+            c, a @ b, rtol=1e-3 if dtype == np.complex64 else 1e-9, atol=1e-3 if dtype == np.complex64 else 1e-9
+        )

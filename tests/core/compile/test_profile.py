@@ -52,8 +52,14 @@ def test_bodies_of_loops_and_branches_count_their_rounds():
 
 
 def test_layers_and_derivatives_name_the_lines_of_the_forward_pass():
-    net = nn.Sequential([nn.Conv2d(random.key(0), 1, 4, 3), nn.relu, lambda x: x.reshape(len(x), -1),
-                         nn.Linear.init(random.key(1), 256, 10)])
+    net = nn.Sequential(
+        [
+            nn.Conv2d(random.key(0), 1, 4, 3),
+            nn.relu,
+            lambda x: x.reshape(len(x), -1),
+            nn.Linear.init(random.key(1), 256, 10),
+        ]
+    )
     model = train.Model(net, nn.cross_entropy, optim.Adam(1e-3))
     batch = np.ones((16, 8, 8, 1), np.float32), np.arange(16) % 10
     found = times(model.compiled, model.state, model.totals()[0], batch)

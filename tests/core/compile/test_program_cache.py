@@ -42,10 +42,7 @@ def run(f, *args):
 
 
 def test_equal_programs_have_one_key_wherever_they_stand():
-    assert key(lambda x: [np.sin(x) + 1]) == key(lambda y: [
-        np.sin(y)
-        + 1
-    ])
+    assert key(lambda x: [np.sin(x) + 1]) == key(lambda y: [np.sin(y) + 1])
 
 
 PROGRAMS = [
@@ -74,8 +71,9 @@ def test_different_programs_have_different_keys():
 
 
 def test_shapes_and_dtypes_count():
-    found = {key(lambda x: [np.sin(x)],
-                 Spec(s, np.dtype(d))) for s in [(), (3,), (3, 1)] for d in (np.float32, np.float64)}
+    found = {
+        key(lambda x: [np.sin(x)], Spec(s, np.dtype(d))) for s in [(), (3,), (3, 1)] for d in (np.float32, np.float64)
+    }
     assert len(found) == 6
 
 
@@ -121,6 +119,8 @@ def test_a_second_process_makes_no_plan(tmp_path):
         f = core.jit(core.value_and_grad(lambda x: np.sum(core.scan(lambda c, y: (c * y, np.sin(c)), 1.0, x)[1])))
         print(repr(f(np.linspace(0.5, 1, 4))), "emit" in f._entry((np.ones(4),), {}).function.program.seconds)
     """)
-    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                           check=True).stdout for _ in range(2)]
+    runs = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
     assert runs[0] == runs[1].replace("False", "True") and "False" in runs[1]

@@ -61,8 +61,11 @@ def test_the_allocator_of_the_caller_returns_after_a_failure():
 class Handler(ctypes.Structure):
     """NumPy's PyDataMem_Handler, up to `free`."""
 
-    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8),
-                *((name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free"))]
+    _fields_ = [
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        *((name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")),
+    ]
 
 
 def is_mapped(address):
@@ -74,7 +77,8 @@ def is_mapped(address):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_oldest_blocks_are_freed_beyond_the_limit():
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi))
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
     functions = Handler.from_address(pointer(result_memory.handler(), b"mem_handler"))
     take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(functions.malloc)
     give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(functions.free)

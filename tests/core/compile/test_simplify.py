@@ -16,20 +16,23 @@ def graphs(f, *args):
 X = np.array([1.5, -0.0, 0.0, np.nan, np.inf, -2.0])
 
 
-@pytest.mark.parametrize("f, left", [
-    (lambda x: x * 1, 0),
-    (lambda x: x / 1, 0),
-    (lambda x: x - 0.0, 0),
-    (lambda x: np.negative(-x), 0),
-    (lambda x: np.where(np.array(True), x, x + 1), 0),
-    (lambda x: np.transpose(np.transpose(np.reshape(x, (2, 3)))), 1),
-    (lambda x: np.reshape(np.reshape(x, (2, 3)), (6,)), 0),
-    (lambda x: np.sin(x) + np.sin(x), 2),
-    (lambda x: x * (2 * np.cos(0.0) + np.array(3.0)), 1),
-    (lambda x: x.astype(np.float64), 0),
-    (lambda x: x / 4, 1),
-    (lambda x: x + np.broadcast_to(np.float64(0.5), (6,)), 1),
-])
+@pytest.mark.parametrize(
+    "f, left",
+    [
+        (lambda x: x * 1, 0),
+        (lambda x: x / 1, 0),
+        (lambda x: x - 0.0, 0),
+        (lambda x: np.negative(-x), 0),
+        (lambda x: np.where(np.array(True), x, x + 1), 0),
+        (lambda x: np.transpose(np.transpose(np.reshape(x, (2, 3)))), 1),
+        (lambda x: np.reshape(np.reshape(x, (2, 3)), (6,)), 0),
+        (lambda x: np.sin(x) + np.sin(x), 2),
+        (lambda x: x * (2 * np.cos(0.0) + np.array(3.0)), 1),
+        (lambda x: x.astype(np.float64), 0),
+        (lambda x: x / 4, 1),
+        (lambda x: x + np.broadcast_to(np.float64(0.5), (6,)), 1),
+    ],
+)
 def test_equations_that_are_left(f, left):
     graph, small = graphs(f, X)
     assert len(small.equations) == left
@@ -39,8 +42,11 @@ def test_equations_that_are_left(f, left):
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
-@pytest.mark.parametrize("f", [lambda x: x + 0.0, lambda x: 0.0 - x, lambda x: x * 0.0, lambda x: x - x],
-                         ids=["x + 0.0", "0.0 - x", "x * 0.0", "x - x"])
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x + 0.0, lambda x: 0.0 - x, lambda x: x * 0.0, lambda x: x - x],
+    ids=["x + 0.0", "0.0 - x", "x * 0.0", "x - x"],
+)
 def test_what_would_change_signs_or_nan_stays(f):
     _, small = graphs(f, X)
     assert len(small.equations) == 1

@@ -22,15 +22,26 @@ def test_sum_of_equal_numbers(n, dtype):
     assert error(core.jit(np.mean)(x) * n, want) < LIMIT[dtype]
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((3, 200_000), 1), ((200_000, 3), 0), ((40, 50, 2000), (1, 2)),
-                                             ((50, 2000, 2), (0, 1)),
-                                             ((2000, 1000), None), ((2000, 1000), (0, 1))])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((3, 200_000), 1),
+        ((200_000, 3), 0),
+        ((40, 50, 2000), (1, 2)),
+        ((50, 2000, 2), (0, 1)),
+        ((2000, 1000), None),
+        ((2000, 1000), (0, 1)),
+    ],
+)
 def test_sums_along_axes_and_fused(shape, axis):
     x = np.full(shape, 0.1, np.float32)
     wide = x.astype(float)
     total, mean, squares = core.jit(lambda x: (np.sum(x, axis), np.mean(x, axis), np.sum(x * x + 1, axis)))(x)
-    for got, want in ((total, np.sum(wide, axis)), (mean, np.mean(wide, axis)),
-                      (squares, np.sum(wide * wide + 1, axis))):
+    for got, want in (
+        (total, np.sum(wide, axis)),
+        (mean, np.mean(wide, axis)),
+        (squares, np.sum(wide * wide + 1, axis)),
+    ):
         assert error(got, want) < LIMIT["float32"]
 
 

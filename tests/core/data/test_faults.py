@@ -47,7 +47,7 @@ def test_a_transform_that_raises_names_itself_and_the_sample(options):
     assert next(iterator).tolist() == [0, 1]
     with pytest.raises(data.DataError, match="map: `fails_at_three` failed at sample 3: KeyError: 'three'") as caught:
         next(iterator)
-    assert "raise KeyError(\"three\")" in "".join(traceback.format_exception(caught.value))
+    assert 'raise KeyError("three")' in "".join(traceback.format_exception(caught.value))
     assert not workers()
 
 
@@ -65,8 +65,11 @@ def test_damaged_images_are_named(pictures):
 
 
 def test_images_of_several_sizes_need_a_resize(pictures):
-    with pytest.raises(data.DataError, match=r"batch: all samples must have one shape, got .*10, 12, 3.* at sample 0 .*"
-                       r"11, 12, 3.* at sample 1 \(.*1.png\) \(resize"):
+    with pytest.raises(
+        data.DataError,
+        match=r"batch: all samples must have one shape, got .*10, 12, 3.* at sample 0 .*"
+        r"11, 12, 3.* at sample 1 \(.*1.png\) \(resize",
+    ):
         next(iter(data.folders(pictures).batch(3)))
     images, labels = next(iter(data.folders(pictures).map(data.image.resize(8)).batch(6)))
     assert images.shape == (6, 8, 8, 3)
@@ -115,7 +118,7 @@ def test_shards(tmp_path):
 
 def test_tables(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("age,income,name\n30,1.5,Ada\n41,,\"Max, jr\"\n")
+    path.write_text('age,income,name\n30,1.5,Ada\n41,,"Max, jr"\n')
     sample = list(data.csv(path))[1]
     assert sample["age"] == 41
     assert np.isnan(sample["income"])
@@ -159,25 +162,34 @@ def test_memory_maps(tmp_path):
         data.memory_map(tmp_path / "y.npy")
 
 
-@pytest.mark.parametrize("wrong, message", [
-    (lambda: data.arrays(np.ones((3, 2)), np.ones(4)), "same number of samples"),
-    (lambda: data.arrays(np.ones((0, 2))), "at least one sample"),
-    (lambda: data.arrays(np.arange(3)).batch(4, drop_remainder=True), "size must be at most 3"),
-    (lambda: data.arrays(np.arange(3)).batch(0), "size must be an integer >= 1, got 0"),
-    (lambda: data.generator(lambda: iter(())).shuffle(0), "a stream needs a buffer"),
-    (lambda: len(data.arrays(np.arange(3)).filter(bool)), "number of elements is not known"),
-    (lambda: data.arrays(np.arange(3)).shard(3, 3), "index must be an integer from 0 to 2"),
-    (lambda: data.arrays(np.arange(3)).map(3), "f must be a function, got int 3"),
-    (lambda: list(data.generator(lambda: (1 // k for k in (1, 0)))), "generator: `<lambda>` failed at sample 1"),
-    (lambda: data.generator([1, 2]), "make must be a function that returns an iterable"),
-    (lambda: data.image.flip(0.5) | abs, "transform or a function under core.jit"),
-    (lambda: data.image.flip(0.5)(np.ones((4, 4, 3))), "needs a key"),
-    (lambda: next(iter(data.arrays({"x": np.ones((2, 4, 4, 3))}).map(data.image.center_crop(2)))), "on='x'"),
-    (lambda: next(iter(data.arrays(np.ones((2, 4)), np.ones(2)).map(abs, on=2))), "needs the entry 2, got"),
-    (lambda: next(iter(data.arrays(np.arange(3)).filter(lambda x: x["a"]))), "filter: `<lambda>` failed at sample 0"),
-    (lambda: next(iter(data.arrays(np.arange(3)).prefetch().map(lambda x: 1 // 0 * x))), "ZeroDivisionError"),
-    (lambda: iter(data.arrays(np.arange(3)).map(lambda x: x).prefetch(processes=True)).__next__(), "can be pickled"),
-])
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda: data.arrays(np.ones((3, 2)), np.ones(4)), "same number of samples"),
+        (lambda: data.arrays(np.ones((0, 2))), "at least one sample"),
+        (lambda: data.arrays(np.arange(3)).batch(4, drop_remainder=True), "size must be at most 3"),
+        (lambda: data.arrays(np.arange(3)).batch(0), "size must be an integer >= 1, got 0"),
+        (lambda: data.generator(lambda: iter(())).shuffle(0), "a stream needs a buffer"),
+        (lambda: len(data.arrays(np.arange(3)).filter(bool)), "number of elements is not known"),
+        (lambda: data.arrays(np.arange(3)).shard(3, 3), "index must be an integer from 0 to 2"),
+        (lambda: data.arrays(np.arange(3)).map(3), "f must be a function, got int 3"),
+        (lambda: list(data.generator(lambda: (1 // k for k in (1, 0)))), "generator: `<lambda>` failed at sample 1"),
+        (lambda: data.generator([1, 2]), "make must be a function that returns an iterable"),
+        (lambda: data.image.flip(0.5) | abs, "transform or a function under core.jit"),
+        (lambda: data.image.flip(0.5)(np.ones((4, 4, 3))), "needs a key"),
+        (lambda: next(iter(data.arrays({"x": np.ones((2, 4, 4, 3))}).map(data.image.center_crop(2)))), "on='x'"),
+        (lambda: next(iter(data.arrays(np.ones((2, 4)), np.ones(2)).map(abs, on=2))), "needs the entry 2, got"),
+        (
+            lambda: next(iter(data.arrays(np.arange(3)).filter(lambda x: x["a"]))),
+            "filter: `<lambda>` failed at sample 0",
+        ),
+        (lambda: next(iter(data.arrays(np.arange(3)).prefetch().map(lambda x: 1 // 0 * x))), "ZeroDivisionError"),
+        (
+            lambda: iter(data.arrays(np.arange(3)).map(lambda x: x).prefetch(processes=True)).__next__(),
+            "can be pickled",
+        ),
+    ],
+)
 def test_bad_input_is_named(wrong, message):
     with pytest.raises((ValueError, TypeError), match=message.replace("(", r"\(").replace("[", r"\[")):
         wrong()
@@ -219,7 +231,8 @@ def test_no_thread_outlives_its_iterator():
 def test_interrupts_end_workers_and_processes(tmp_path):
     """Ctrl-C in the middle of an epoch: KeyboardInterrupt in the user's thread, and nothing is left behind."""
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import multiprocessing, threading, time
         import numpy as np
         from triskele.core import data
@@ -238,9 +251,15 @@ def test_interrupts_end_workers_and_processes(tmp_path):
                 except KeyboardInterrupt:
                     left = [t for t in threading.enumerate() if t.name.startswith("triskele-data")]
                     print("interrupted", len(left), len(multiprocessing.active_children()), flush=True)
-    """))
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, start_new_session=True,
-                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    """)
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     for _ in range(2):
         assert process.stdout.readline() == "ready\n"
         os.killpg(process.pid, signal.SIGINT)

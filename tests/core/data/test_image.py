@@ -49,7 +49,7 @@ def test_flip_is_a_mirror_with_its_probability():
 
 def test_crops_are_windows_of_the_padded_image():
     padded = np.pad(IMAGE, ((3, 3), (3, 3), (0, 0)))
-    windows = {padded[i:i + 16, j:j + 18].tobytes() for i in range(15) for j in range(9)}
+    windows = {padded[i : i + 16, j : j + 18].tobytes() for i in range(15) for j in range(9)}
     found = {data.image.crop((16, 18), pad=3)(IMAGE, key=key).tobytes() for key in KEYS}
     assert found <= windows
     assert len(found) > 15
@@ -77,15 +77,22 @@ def test_affine_is_interpolation_at_the_inverse_positions():
     there = np.einsum("ij,jhw->ihw", matrix, np.stack([columns - 9.5, rows - 11.5]))
     y, x = np.mgrid[:24, :20]
     assert np.allclose(there, np.stack([x - 9.5 - right, y - 11.5 - down]), atol=1e-4)
-    expected = np.stack([ndimage.map_coordinates(p, [rows, columns], order=1, mode="grid-constant")
-                         for p in np.moveaxis(FLOATS, -1, 0)], axis=-1)
+    expected = np.stack(
+        [
+            ndimage.map_coordinates(p, [rows, columns], order=1, mode="grid-constant")
+            for p in np.moveaxis(FLOATS, -1, 0)
+        ],
+        axis=-1,
+    )
     assert np.allclose(sampled(FLOATS, rows, columns), expected, atol=1e-5)
     assert np.array_equal(data.image.affine()(IMAGE, key=KEYS[0]), IMAGE)
 
 
 def test_color_jitter_keeps_to_its_definitions():
-    expected = [[colorsys.hsv_to_rgb((h + 0.2) % 1, s, v) for h, s, v in (colorsys.rgb_to_hsv(*p) for p in row)]
-                for row in FLOATS.tolist()]
+    expected = [
+        [colorsys.hsv_to_rgb((h + 0.2) % 1, s, v) for h, s, v in (colorsys.rgb_to_hsv(*p) for p in row)]
+        for row in FLOATS.tolist()
+    ]
     assert np.allclose(turned(FLOATS, np.float32(0.2)), expected, atol=1e-5)
     for key in KEYS[:5]:
         b, c, s, _ = random.uniform(key, 4, np.float32, low=-1.0) * np.float32(0.5) + 1
@@ -122,20 +129,30 @@ def test_mixup_mixes_neighbors_of_the_batch():
 
 def test_images_and_masks_are_transformed_together():
     masks = np.repeat(IMAGE[None, :, :, 0], 5, axis=0)
-    source = data.arrays(np.repeat(IMAGE[None], 5, axis=0), masks).map(
-        data.image.flip(0.5) | data.image.crop(16) | data.image.affine(20), on=(0, 1)).batch(5)
+    source = (
+        data.arrays(np.repeat(IMAGE[None], 5, axis=0), masks)
+        .map(data.image.flip(0.5) | data.image.crop(16) | data.image.affine(20), on=(0, 1))
+        .batch(5)
+    )
     images, found = next(iter(source))
     assert np.array_equal(images[..., 0], found)
     assert len({m.tobytes() for m in found}) == 5
 
 
-@pytest.mark.parametrize("images", [np.repeat(IMAGE[None], 6, axis=0), np.repeat(FLOATS[None], 6, axis=0)],
-                         ids=["uint8", "float32"])
+@pytest.mark.parametrize(
+    "images", [np.repeat(IMAGE[None], 6, axis=0), np.repeat(FLOATS[None], 6, axis=0)], ids=["uint8", "float32"]
+)
 def test_one_fused_kernel_equals_single_calls(images):
     """All transforms in one kernel, for a batch; and each called by itself for one image."""
-    chain = (data.image.resize(20) | data.image.affine(15, 0.1, (0.9, 1.1)) | data.image.flip(0.5)
-             | data.image.color_jitter(0.3, 0.3, 0.3, 0.1) | data.image.crop(16, pad=2) | data.image.cutout(4)
-             | data.image.normalize(0.5, 0.25))
+    chain = (
+        data.image.resize(20)
+        | data.image.affine(15, 0.1, (0.9, 1.1))
+        | data.image.flip(0.5)
+        | data.image.color_jitter(0.3, 0.3, 0.3, 0.1)
+        | data.image.crop(16, pad=2)
+        | data.image.cutout(4)
+        | data.image.normalize(0.5, 0.25)
+    )
     found = next(iter(data.arrays(images).map(chain, seed=5).batch(6)))
     for k, image in enumerate(found):
         expected = chain(images[k], key=data.sample_key(5, 0, k))

@@ -26,7 +26,7 @@ def eager(seed, epoch, size):
     """Batches of images in the order of a shuffle, each augmented by itself."""
     order = [int(k) for k in data.arrays(LABELS).shuffle(seed).iterate(epoch)]
     images = [AUGMENT(IMAGES[k], key=data.sample_key(0, epoch, k)) for k in order]
-    return [(np.stack(images[a:a + size]), np.array(order[a:a + size])) for a in range(0, len(order), size)]
+    return [(np.stack(images[a : a + size]), np.array(order[a : a + size])) for a in range(0, len(order), size)]
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])
@@ -39,14 +39,14 @@ def test_batches_are_those_of_a_loop_from_every_position(workers):
     assert_same(found, expected)
     assert len(source) == len(expected)
     for k, state in enumerate(states):
-        assert_same(list(source.iterate(epoch=2, state=state)), expected[k + 1:])
+        assert_same(list(source.iterate(epoch=2, state=state)), expected[k + 1 :])
 
 
 def test_arrays_in_memory_make_the_same_batches():
     source = data.arrays(IMAGES, LABELS).shuffle(seed=3).shard(0, 2).map(AUGMENT).batch(8).prefetch()
     found = source.arrays_in_memory()
     make, order = core.jit(found.make), found.order(5)
-    batches = [make(found.arrays, order[a:a + found.size], np.int64(5)) for a in range(0, len(order), found.size)]
+    batches = [make(found.arrays, order[a : a + found.size], np.int64(5)) for a in range(0, len(order), found.size)]
     assert_same(batches, list(source.iterate(epoch=5)))
 
 
@@ -97,8 +97,9 @@ def test_shuffles_are_uniform():
     from triskele.core.data.order import permuted
 
     kinds = {order: k for k, order in enumerate(itertools.permutations(range(5)))}
-    counts = np.bincount([kinds[tuple(permuted(np.arange(5), 5, seed, 0).tolist())] for seed in range(1800)],
-                         minlength=120)
+    counts = np.bincount(
+        [kinds[tuple(permuted(np.arange(5), 5, seed, 0).tolist())] for seed in range(1800)], minlength=120
+    )
     assert chisquare(counts).pvalue > 1e-3
     places = [int(permuted(np.arange(1), 1000, 7, epoch)[0]) for epoch in range(600)]
     assert chisquare(np.bincount(np.array(places) // 50, minlength=20)).pvalue > 1e-3

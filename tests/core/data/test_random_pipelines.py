@@ -72,8 +72,11 @@ def built(names):
 
 
 @settings(deadline=None, max_examples=30)
-@given(names=st.lists(st.sampled_from(sorted(STEPS)), max_size=4, unique_by=lambda n: n.split()[0]),
-       size=st.integers(1, 9), repeat=st.booleans())
+@given(
+    names=st.lists(st.sampled_from(sorted(STEPS)), max_size=4, unique_by=lambda n: n.split()[0]),
+    size=st.integers(1, 9),
+    repeat=st.booleans(),
+)
 def test_a_random_pipeline_equals_the_loop_from_every_position(names, size, repeat):
     loop = expected(names)
     source = built(names)
@@ -83,20 +86,24 @@ def test_a_random_pipeline_equals_the_loop_from_every_position(names, size, repe
     if repeat and loop and "noise" not in names and "buffer" not in names:
         source, loop = source.repeat(2), loop * 2
     source = source.batch(size)
-    batches = [loop[a:a + size] for a in range(0, len(loop), size)]
+    batches = [loop[a : a + size] for a in range(0, len(loop), size)]
     iterator, states = source.iterate(), []
     found = [b.tolist() for b in iterator if not states.append(iterator.state())]
     assert found == batches
     for k, state in enumerate(states):
-        assert [b.tolist() for b in source.iterate(state=state)] == batches[k + 1:]
+        assert [b.tolist() for b in source.iterate(state=state)] == batches[k + 1 :]
 
 
-@pytest.mark.parametrize("source", [
-    data.arrays(X).shuffle(3).repeat(3).batch(4),
-    data.arrays(X).filter(odd).shuffle(0, buffer=6).repeat(2).batch(4, drop_remainder=True),
-    data.generator(lambda epoch: iter(range(epoch, epoch + 9))).batch(2),
-    data.arrays(X).shuffle(0).cache().shuffle(1).batch(3, drop_remainder=True).batch(2).prefetch(),
-], ids=repr)
+@pytest.mark.parametrize(
+    "source",
+    [
+        data.arrays(X).shuffle(3).repeat(3).batch(4),
+        data.arrays(X).filter(odd).shuffle(0, buffer=6).repeat(2).batch(4, drop_remainder=True),
+        data.generator(lambda epoch: iter(range(epoch, epoch + 9))).batch(2),
+        data.arrays(X).shuffle(0).cache().shuffle(1).batch(3, drop_remainder=True).batch(2).prefetch(),
+    ],
+    ids=repr,
+)
 def test_epochs_resume_from_a_state_that_was_saved(source, tmp_path):
     whole = [b.tolist() for b in source.iterate(epoch=1)]
     assert whole != [b.tolist() for b in source.iterate(epoch=0)]

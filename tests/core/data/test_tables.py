@@ -95,9 +95,13 @@ def test_rows_of_another_length_are_named(reader, tmp_path):
             read(tmp_path / "t.csv", text)
 
 
-FIELDS = st.one_of(st.integers(-2**70, 2**70).map(str), st.floats().map(repr),
-                   st.text("0123456789.eE+-_xXnaNA ", max_size=6), st.integers(-9, 9).map("{:+d}".format),
-                   st.sampled_from(["", "NA", "inf", "nan", "NULL", "True", "false", "x"]))
+FIELDS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats().map(repr),
+    st.text("0123456789.eE+-_xXnaNA ", max_size=6),
+    st.integers(-9, 9).map("{:+d}".format),
+    st.sampled_from(["", "NA", "inf", "nan", "NULL", "True", "false", "x"]),
+)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("pyarrow"), reason="compares with pyarrow")

@@ -32,6 +32,11 @@ def test_types_are_written_as_words():
     assert _types_of("i8 core.precision.ScaleState(f8[1],i8)") == (nb.int64, scale)
     nested = nb.BaseTuple.from_types((scale, nb.int64), ScaleState)
     elsewhere = nb.BaseTuple.from_types((nb.int64,), namedtuple("elsewhere", "i"))
-    for other in (nested, elsewhere, nb.Array(nb.float64, 1, "A"), nb.Array(nb.float64, 1, "C", readonly=True),
-                  nb.unicode_type):
+    for other in (
+        nested,
+        elsewhere,
+        nb.Array(nb.float64, 1, "A"),
+        nb.Array(nb.float64, 1, "C", readonly=True),
+        nb.unicode_type,
+    ):
         assert text_of((other,)) is None

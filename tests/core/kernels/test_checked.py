@@ -28,7 +28,8 @@ except IndexError as error:
 """
 
 BODIES = {
-    "element": ("x[at] = 1.0", 15, 16), "load": ("simd.store(x, 0, simd.load(x, at, 4))", 12, 13),
+    "element": ("x[at] = 1.0", 15, 16),
+    "load": ("simd.store(x, 0, simd.load(x, at, 4))", 12, 13),
     "store": ("simd.store(x, at, simd.load(x, 0, 4))", 12, 13),
     "store from a negative index": ("simd.store(x, at, simd.load(x, 0, 4))", 0, -1),
     "address": ("simd.store(simd.address(x, 8), at, simd.load(x, 0, 4))", 4, 5),
@@ -65,8 +66,10 @@ def run_checked(source):
 
 def test_kernels_raise_index_error():
     """One process compiles them all, for it takes longer to start than to compile one."""
-    kernels = [KERNEL.format(name=name, body=body, inside=inside, outside=outside)
-               for name, (body, inside, outside) in BODIES.items()]
+    kernels = [
+        KERNEL.format(name=name, body=body, inside=inside, outside=outside)
+        for name, (body, inside, outside) in BODIES.items()
+    ]
     done = run_checked(KERNELS + "".join(kernels))
     assert done.stdout.splitlines() == [f"{name}: refused" for name in BODIES], done.stdout + done.stderr
 
@@ -91,6 +94,9 @@ print(f._entry(arguments, {}).function.program.module.cached)
     found = []
     for checks in ("0", "1", "1"):
         environment = {**os.environ, "TRISKELE_CHECKED": checks, "TRISKELE_CACHE_DIR": str(tmp_path)}
-        found.append(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
-                                    timeout=300).stdout)
+        found.append(
+            subprocess.run(
+                [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+            ).stdout
+        )
     assert found == ["False\n", "False\n", "True\n"]

@@ -107,8 +107,16 @@ def __getattr__(name):
 """
 
 
-@pytest.mark.parametrize("home, stub", [(".callee", False), (".door", False), ("..core.callee", False),
-                                        ("..core.door", True), ("triskele.core.door", True)])
+@pytest.mark.parametrize(
+    "home, stub",
+    [
+        (".callee", False),
+        (".door", False),
+        ("..core.callee", False),
+        ("..core.door", True),
+        ("triskele.core.door", True),
+    ],
+)
 def test_edits_are_seen_through_relative_imports_and_doors(suite, stamp, home, stub):
     """A door, which only passes names on, is seen through: what else it passes on does not matter."""
     core = suite / "triskele" / "core"
@@ -148,7 +156,8 @@ def test_edits_are_seen_in_a_package_of_the_users(suite, stamp):
     shutil.copy(suite / "triskele/core/callee.py", package / "callee.py")
     for line in ("from .callee import scale", "from . import callee"):
         (package / "caller.py").write_text(
-            (suite / "triskele/core/caller.py").read_text().replace("from triskele.core.callee import scale", line))
+            (suite / "triskele/core/caller.py").read_text().replace("from triskele.core.callee import scale", line)
+        )
         before = stamp("lab/caller.py")
         edit(package / "callee.py", "2.0", "2.00")
         assert stamp("lab/caller.py") != before
@@ -184,11 +193,19 @@ def test_types_of_one_name_are_told_apart(tmp_path):
         from ratios import ratio
         print(ratio(namedtuple("Pair", "{}")({}, {})))
     """
-    environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path / "cache"),
-                   "PYTHONPATH": os.pathsep.join([str(tmp_path), str(SOURCES.parents[3])])}
+    environment = {
+        **os.environ,
+        "TRISKELE_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(SOURCES.parents[3])]),
+    }
     for fields, values in (("a b", (1.0, 2.0)), ("b a", (2.0, 1.0))):
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code).format(fields, *values)], env=environment,
-                              capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code).format(fields, *values)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         assert done.stdout == "0.5\n", done.stderr
 
 
@@ -304,19 +321,28 @@ HELPED = "[thread.join(60) for thread in ahead._team.threads]"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("listed, jobs, between, hits", [
-    ("second f8[1]", "2", HELPED + "; os.fork() or os._exit(second(x) != 3)", 1),
-    ("second f8[1]", "1", "assert ahead._team is None", 0),
-    ("removed f8[1]", "2", HELPED, 0),
-    ("second f8[1]", "2", "ahead._team.processes[0].kill(); " + HELPED, None),
-], ids=["helped", "one process", "out of date", "killed"])
+@pytest.mark.parametrize(
+    "listed, jobs, between, hits",
+    [
+        ("second f8[1]", "2", HELPED + "; os.fork() or os._exit(second(x) != 3)", 1),
+        ("second f8[1]", "1", "assert ahead._team is None", 0),
+        ("removed f8[1]", "2", HELPED, 0),
+        ("second f8[1]", "2", "ahead._team.processes[0].kill(); " + HELPED, None),
+    ],
+    ids=["helped", "one process", "out of date", "killed"],
+)
 def test_a_helper_compiles_the_kernels_that_a_list_names(suite, listed, jobs, between, hits):
     core = suite / "triskele" / "core"
     (core / "two.py").write_text(TWO_KERNELS)
     (core / "kernels.txt").write_text(f"run:\n1 core.two first f8[1]\n9000 core.two {listed}\n")
     variables = {"PYTHONPATH": str(suite), "TRISKELE_CACHE_DIR": str(suite / "cache"), "TRISKELE_COMPILE_JOBS": jobs}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", USE_BOTH.format(between=between)], timeout=120,
-                          env=os.environ | variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", USE_BOTH.format(between=between)],
+        timeout=120,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     total, largest, loaded = done.stdout.split()
     assert (float(total), float(largest)) == (6.0, 3.0)

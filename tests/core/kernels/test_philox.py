@@ -17,7 +17,7 @@ KNOWN = [
         (0xA4093822, 0x299F31D0),
         (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
     ),
-]
+]  # fmt: skip
 KEY = (0x12345678, 0x9ABCDEF0)
 
 

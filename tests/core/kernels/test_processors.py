@@ -61,9 +61,12 @@ def check_for(cpu, tests, minutes, printed=""):
     Addresses are handed out when a kernel is compiled, so that only the kernels of a run that passed are kept for later
     runs.
     """
-    available = subprocess.run([sys.executable, "-c",
-                                "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],
-                               capture_output=True, text=True, check=True).stdout
+    available = subprocess.run(
+        [sys.executable, "-c", "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     if (
         "+avx512f" not in available
         and LEVELS[cpu] == "x86-64-v4"
@@ -72,12 +75,32 @@ def check_for(cpu, tests, minutes, printed=""):
     ):
         pytest.skip(f"this processor does not run code for {cpu}")
     folder = disk_cache.folder() / "processors" / cpu
-    environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu],
-                   "TRISKELE_CACHE_DIR": str(folder)}
-    arguments = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--deselect",
-                 "tests/core/kernels/test_processors.py", *tests]
-    done = subprocess.run([sys.executable, "-c", LOOK, *arguments], env=environment, cwd=ROOT, capture_output=True,
-                          text=True, timeout=60 * minutes)
+    environment = {
+        **os.environ,
+        "NUMBA_CPU_NAME": cpu,
+        "NUMBA_CPU_FEATURES": "",
+        "TRISKELE_CPU": LEVELS[cpu],
+        "TRISKELE_CACHE_DIR": str(folder),
+    }
+    arguments = [
+        "-q",
+        "-x",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        "--deselect",
+        "tests/core/kernels/test_processors.py",
+        *tests,
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, *arguments],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60 * minutes,
+    )
     passed = done.returncode == 0 and printed in done.stdout
     if not passed:
         shutil.rmtree(folder, ignore_errors=True)

@@ -51,9 +51,21 @@ def test_float_arithmetic(dtype):
     out = np.empty(104, dtype)
     _float_arithmetic(a, b, out)
     whole = np.floor(a) + np.ceil(b) * 10 + np.trunc(-a) * 100 + np.rint(b) * 1000
-    expected = [a + b, a - b, 2 * a * b, a / b, -a + 1, a * b + 1, np.minimum(a, b), np.maximum(a, 1), abs(a - b),
-                whole,
-                np.sqrt(a), np.copysign(a, a - b), np.where(a < b, a, 0)]
+    expected = [
+        a + b,
+        a - b,
+        2 * a * b,
+        a / b,
+        -a + 1,
+        a * b + 1,
+        np.minimum(a, b),
+        np.maximum(a, 1),
+        abs(a - b),
+        whole,
+        np.sqrt(a),
+        np.copysign(a, a - b),
+        np.where(a < b, a, 0),
+    ]
     np.testing.assert_allclose(out.reshape(-1, 8), expected, rtol=4 * np.finfo(dtype).eps)
 
 
@@ -90,7 +102,13 @@ def _masks(x, y):
     m = (a < b) & ~(a == 2.0) | (b >= 2.5)
     n = simd.from_bits(np.uint64(5), 8)
     return (
-        simd.bits(m), simd.any(m), simd.all(m), simd.bits(n ^ m), simd.any(n & ~n), simd.all(n | ~n), simd.bits(a != b),
+        simd.bits(m),
+        simd.any(m),
+        simd.all(m),
+        simd.bits(n ^ m),
+        simd.any(n & ~n),
+        simd.all(n | ~n),
+        simd.bits(a != b),
     )
 
 

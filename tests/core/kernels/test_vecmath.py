@@ -140,7 +140,8 @@ def points(dtype, n, rng):
         rng.uniform(-2, 2, n),
         sign * np.exp(rng.uniform(-40, 6.7 if dtype == "f64" else 4.6, n)),
         1 + rng.normal(0, 1e-3, n),
-        np.ldexp(1 + rng.random(n), rng.integers(-1074, 1020, n)) if dtype == "f64"
+        np.ldexp(1 + rng.random(n), rng.integers(-1074, 1020, n))
+        if dtype == "f64"
         else np.ldexp(1 + rng.random(n), rng.integers(-149, 125, n)),
     ]
     return np.concatenate(parts).astype(FLOAT[dtype])
@@ -149,8 +150,11 @@ def points(dtype, n, rng):
 def arguments(name, dtype, rng):
     if name in ("erf", "erfc"):
         dense = [rng.uniform(-7, 7, 1200), rng.uniform(0, 27.5 if dtype == "f64" else 10.4, 1200)]
-        return (np.concatenate([*dense, points(dtype, 300, rng)[-300:], -points(dtype, 300, rng)[-300:]])
-                .astype(FLOAT[dtype]),)
+        return (
+            np.concatenate([*dense, points(dtype, 300, rng)[-300:], -points(dtype, 300, rng)[-300:]]).astype(
+                FLOAT[dtype]
+            ),
+        )
     if name in ("lgamma", "digamma"):
         return (np.concatenate([rng.uniform(0.001, 3, 1000), np.exp(rng.uniform(-10, 30, 500))]).astype(FLOAT[dtype]),)
     if name == "pow":
@@ -183,9 +187,17 @@ def test_error_is_within_the_stated_ulp(name, dtype, form):
 SPECIAL = [
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1.5, 1e-40, -1e-40, 5e-324, np.inf, -np.inf, np.nan, 1e30,
     -1e30,
-]
-NUMPY_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
-               "atanh": "arctanh", "atan2": "arctan2", "pow": "power"}
+]  # fmt: skip
+NUMPY_NAMES = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "atan2": "arctan2",
+    "pow": "power",
+}
 
 
 @pytest.mark.parametrize("form", FORMS)

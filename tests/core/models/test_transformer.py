@@ -19,8 +19,9 @@ SPEC.loader.exec_module(formula)
 
 NETWORKS = {
     "gpt2": partial(models.Transformer.gpt2, random.key(1), context=16, width=24, layers=2, heads=4),
-    "llama": partial(models.Transformer.llama, random.key(1), context=16, width=24, layers=2, heads=4, key_heads=2,
-                     hidden=40),
+    "llama": partial(
+        models.Transformer.llama, random.key(1), context=16, width=24, layers=2, heads=4, key_heads=2, hidden=40
+    ),
 }
 
 
@@ -80,8 +81,11 @@ def test_wrong_arguments_are_named():
     net = NETWORKS["gpt2"](23)
     with pytest.raises(ValueError, match="n from 1 to the context of 16"):
         net(np.zeros((1, 17), int))
-    for arguments, message in (((np.zeros(3, int), 14), "at most the context of 16, got 3 \\+ 14"),
-                               ((np.zeros(3), 4), "integers"), ((np.zeros(3, int), 0), "length")):
+    for arguments, message in (
+        ((np.zeros(3, int), 14), "at most the context of 16, got 3 \\+ 14"),
+        ((np.zeros(3), 4), "integers"),
+        ((np.zeros(3, int), 0), "length"),
+    ):
         with pytest.raises(ValueError, match=message):
             net.generate(*arguments, temperature=0)
     with pytest.raises(ValueError, match="key must be given"):

@@ -126,13 +126,16 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
-@pytest.mark.parametrize(("shapes", "more", "error", "message"), [
-    (((5, 2, 3), (5, 2, 4), (5, 2, 4)), {}, ValueError, "q must be"),
-    (((5, 3, 4), (5, 2, 4), (5, 2, 4)), {}, ValueError, "heads of k must divide those of q, got 2 and 3"),
-    (((5, 2, 4), (5, 2, 4), (5, 2, 4)), {"scale": np.inf}, ValueError, "scale must be finite"),
-    (((5, 2, 4), (5, 2, 4), (5, 2, 4)), {"mask": np.ones((4, 5), bool)}, ValueError, "mask must broadcast"),
-    (((5, 2, 4), (5, 2, 4), (5, 2, 4)), {"mask": np.ones((5, 5), int)}, TypeError, "mask must be bool or floating"),
-])
+@pytest.mark.parametrize(
+    ("shapes", "more", "error", "message"),
+    [
+        (((5, 2, 3), (5, 2, 4), (5, 2, 4)), {}, ValueError, "q must be"),
+        (((5, 3, 4), (5, 2, 4), (5, 2, 4)), {}, ValueError, "heads of k must divide those of q, got 2 and 3"),
+        (((5, 2, 4), (5, 2, 4), (5, 2, 4)), {"scale": np.inf}, ValueError, "scale must be finite"),
+        (((5, 2, 4), (5, 2, 4), (5, 2, 4)), {"mask": np.ones((4, 5), bool)}, ValueError, "mask must broadcast"),
+        (((5, 2, 4), (5, 2, 4), (5, 2, 4)), {"mask": np.ones((5, 5), int)}, TypeError, "mask must be bool or floating"),
+    ],
+)
 def test_bad_input_is_named(shapes, more, error, message):
     with pytest.raises(error, match=message):
         nn.attention(*map(np.zeros, shapes), **more)

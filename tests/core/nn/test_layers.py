@@ -18,8 +18,9 @@ def assert_same(ours, name, rtol=1e-12):
 
 
 def test_lstm():
-    layer = nn.LSTM(REFERENCE["lstm_w_input"], REFERENCE["lstm_w_hidden"],
-                    REFERENCE["lstm_b_input"] + REFERENCE["lstm_b_hidden"])
+    layer = nn.LSTM(
+        REFERENCE["lstm_w_input"], REFERENCE["lstm_w_hidden"], REFERENCE["lstm_b_input"] + REFERENCE["lstm_b_hidden"]
+    )
     ys, (h, _) = layer(REFERENCE["x"])
     assert_same(ys, "lstm_y")
     np.testing.assert_array_equal(h, ys[-1])
@@ -37,8 +38,9 @@ def test_gru():
 def test_causal_attention():
     w, b = np.split(REFERENCE["attention_w"], 3, axis=1), np.split(REFERENCE["attention_b"], 3)
     projections = [nn.Linear(wi, bi) for wi, bi in zip(w, b, strict=True)]
-    layer = nn.MultiHeadAttention(*projections, nn.Linear(REFERENCE["attention_w_out"], REFERENCE["attention_b_out"]),
-                                  heads=2)
+    layer = nn.MultiHeadAttention(
+        *projections, nn.Linear(REFERENCE["attention_w_out"], REFERENCE["attention_b_out"]), heads=2
+    )
     assert_same(layer(REFERENCE["attention_x"], mask=np.tri(7, dtype=bool)), "attention_y")
 
 
@@ -65,8 +67,12 @@ def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
 
 def test_three_dimensional_convolution_is_scipy_s(rng):
     layer, x = nn.Conv3d(random.key(0), 2, 3, 2, padding="valid", dtype=np.float64), rng.normal(size=(2, 4, 5, 3, 2))
-    expected = np.stack([[sum(signal.correlate(image[..., c], layer.weight[..., c, o], "valid") for c in range(2))
-                          for o in range(3)] for image in x])
+    expected = np.stack(
+        [
+            [sum(signal.correlate(image[..., c], layer.weight[..., c, o], "valid") for c in range(2)) for o in range(3)]
+            for image in x
+        ]
+    )
     np.testing.assert_allclose(layer(x), np.moveaxis(expected, 1, -1), rtol=1e-12)
 
 
@@ -121,11 +127,17 @@ def test_networks_of_networks():
 
     def make(key):
         first, second = random.split(key, 2)
-        body = nn.Sequential([nn.Conv2d(first, 4, 4, 3, groups=4, dtype=np.float64),
-                              nn.GroupNorm.init(4, groups=2, dtype=np.float64), np.tanh])
+        body = nn.Sequential(
+            [
+                nn.Conv2d(first, 4, 4, 3, groups=4, dtype=np.float64),
+                nn.GroupNorm.init(4, groups=2, dtype=np.float64),
+                np.tanh,
+            ]
+        )
         end = [nn.ConvTranspose.init(second, 2, 4, 2, 2, stride=2, dtype=np.float64), nn.global_mean_pool]
-        return body, nn.Sequential([nn.Residual(body), partial(nn.mean_pool, window=2), nn.Residual(np.sin, np.cos),
-                                    *end])
+        return body, nn.Sequential(
+            [nn.Residual(body), partial(nn.mean_pool, window=2), nn.Residual(np.sin, np.cos), *end]
+        )
 
     body, net = make(random.key(0))
     image = REFERENCE["image"]
@@ -145,14 +157,19 @@ def test_running_statistics_have_no_gradient():
 
 def test_compiled_slopes_of_weighted_cross_entropy_are_finite():
     """Products that are computed again in the backward pass may round otherwise, and no longer equal their maximum."""
+
     def loss(layer, x, labels, weights):
         return np.mean(weights * core.vmap(lambda z, t: nn.cross_entropy(z[None], t[None]))(layer(x), labels))
 
     compiled = core.jit(core.grad(loss))
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        args = (nn.Linear(rng.normal(size=(2, 3)), rng.normal(size=3)), rng.normal(size=(30, 2)),
-                rng.integers(0, 3, 30), rng.uniform(size=30))
+        args = (
+            nn.Linear(rng.normal(size=(2, 3)), rng.normal(size=3)),
+            rng.normal(size=(30, 2)),
+            rng.integers(0, 3, 30),
+            rng.uniform(size=30),
+        )
         np.testing.assert_allclose(compiled(*args).weight, core.grad(loss)(*args).weight, rtol=1e-10, atol=1e-14)
 
 
@@ -193,8 +210,18 @@ def test_activations_and_cross_entropy():
         lambda key: nn.Conv1d(key, 4, 8, 3, groups=4, dtype=np.float64),
         lambda key: nn.ConvTranspose.init(key, 1, 4, 2, 3, stride=2, dtype=np.float64),
     ],
-    ids=["mlp", "lstm", "gru", "attention", "layer_norm", "rms_norm", "group_norm", "conv1d", "depthwise",
-         "conv_transpose"],
+    ids=[
+        "mlp",
+        "lstm",
+        "gru",
+        "attention",
+        "layer_norm",
+        "rms_norm",
+        "group_norm",
+        "conv1d",
+        "depthwise",
+        "conv_transpose",
+    ],
 )
 def test_gradients_of_whole_layers_eager_and_compiled(make):
     layer = make(random.key(3))
@@ -212,8 +239,11 @@ def test_gradients_of_whole_layers_eager_and_compiled(make):
 
 def test_initializers_have_the_variance_of_their_paper():
     shape = (400, 300)
-    for init, variance in ((nn.init.glorot_uniform, 2 / 700), (nn.init.lecun_normal, 1 / 400),
-                           (nn.init.he_normal, 2 / 400)):
+    for init, variance in (
+        (nn.init.glorot_uniform, 2 / 700),
+        (nn.init.lecun_normal, 1 / 400),
+        (nn.init.he_normal, 2 / 400),
+    ):
         w = init(random.key(1), shape)
         assert w.dtype == np.float32
         # 120,000 samples: the relative standard error of the variance is under 0.5 %
@@ -274,10 +304,14 @@ def test_ignored_labels_do_not_count(rng, how):
 
 def test_layers_made_of_sizes_name_init():
     x = np.ones((2, 3))
-    for name, make in (("Linear", lambda: nn.Linear(3, 4)(x)), ("MLP", lambda: nn.MLP([3, 4])(x)),
-                       ("Embedding", lambda: nn.Embedding(10)(np.ones(2, int))),
-                       ("Embedding", lambda: nn.Embedding(10, 4)), ("LayerNorm", lambda: nn.LayerNorm(3)(x)),
-                       ("Linear", lambda: core.jit(lambda x: nn.Linear(3, 4)(x))(x))):
+    for name, make in (
+        ("Linear", lambda: nn.Linear(3, 4)(x)),
+        ("MLP", lambda: nn.MLP([3, 4])(x)),
+        ("Embedding", lambda: nn.Embedding(10)(np.ones(2, int))),
+        ("Embedding", lambda: nn.Embedding(10, 4)),
+        ("LayerNorm", lambda: nn.LayerNorm(3)(x)),
+        ("Linear", lambda: core.jit(lambda x: nn.Linear(3, 4)(x))(x)),
+    ):
         with pytest.raises(TypeError, match=rf"nn\.{name}\.init\(key, \.\.\.\) makes a layer"):
             make()
     with pytest.raises(ValueError, match="the input must have shape .*3., got"):

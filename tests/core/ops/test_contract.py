@@ -34,7 +34,7 @@ MATMUL_SHAPES = [
     ((5, 2, 3), (1, 3, 4)),
     ((5, 2, 3), (3,)),
     ((1, 2, 3), (1, 3, 1)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("left", "right"), MATMUL_SHAPES)
@@ -45,8 +45,10 @@ def test_matmul_is_numpys_with_derivatives(rng, left, right):
     check_batched(np.matmul, x, y)
 
 
-@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("int32", "float32"), ("int64", "int8"), ("bool", "bool"),
-                                    ("complex64", "float64")])
+@pytest.mark.parametrize(
+    "dtypes",
+    [("float32", "float32"), ("int32", "float32"), ("int64", "int8"), ("bool", "bool"), ("complex64", "float64")],
+)
 def test_dtypes_are_numpys(rng, dtypes):
     x, y = [(rng.normal(size=s) * 3).astype(d) for s, d in zip(((2, 3), (3, 2)), dtypes, strict=True)]
     for f in (np.matmul, np.dot, np.inner, lambda a, b: np.einsum("ij,jk", a, b), lambda a, b: np.tensordot(a, b, 1)):
@@ -92,8 +94,9 @@ def test_products_are_numpys_with_derivatives(rng, f, shapes):
 def test_matvec_and_vecmat_broadcast(rng):
     a, v = rng.normal(size=(5, 2, 3)), rng.normal(size=(4, 1, 3)) + 1j
     np.testing.assert_allclose(traced(np.matvec, a, v), np.matvec(a, v), rtol=1e-12)
-    np.testing.assert_allclose(traced(np.vecmat, v, np.swapaxes(a, 1, 2)), np.vecmat(v, np.swapaxes(a, 1, 2)),
-                               rtol=1e-12)
+    np.testing.assert_allclose(
+        traced(np.vecmat, v, np.swapaxes(a, 1, 2)), np.vecmat(v, np.swapaxes(a, 1, 2)), rtol=1e-12
+    )
     check_derivatives(matvec, a, v)
 
 
@@ -126,7 +129,7 @@ EINSUMS = [
     ("kij,k->ij", (4, 2, 3), (4,)),
     ("...,...->...", (2, 3), (3,)),
     ("ba,ca->abc", (2, 3), (4, 3)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
@@ -144,8 +147,9 @@ def test_einsum_takes_lists_paths_and_dtypes(rng):
     np.testing.assert_allclose(traced(lambda x: np.einsum(x, [Ellipsis, 1], b, [1, 2]), a), a @ b)
     path = ["einsum_path", (1, 2), (0, 1)]
     np.testing.assert_allclose(traced(lambda x: np.einsum("ij,jk,kl", x, b, c, optimize=path), a), a @ b @ c)
-    np.testing.assert_allclose(traced(lambda x: np.einsum("ij,jk,kl", x, b, c, optimize=["einsum_path", (0, 1, 2)]), a),
-                               a @ b @ c)
+    np.testing.assert_allclose(
+        traced(lambda x: np.einsum("ij,jk,kl", x, b, c, optimize=["einsum_path", (0, 1, 2)]), a), a @ b @ c
+    )
     assert traced(lambda x: np.einsum("ij->i", x, dtype=np.float32), a).dtype == np.float32
     mask = a > 0
     assert traced(lambda x: np.einsum("ij->i", x), mask).dtype == bool
@@ -154,16 +158,16 @@ def test_einsum_takes_lists_paths_and_dtypes(rng):
 @pytest.mark.parametrize(
     ("f", "shapes", "message"),
     [
-        (np.matmul, [(2, 3), (2, 3)],
-         "summed dimensions must be equal, got 3 and 2"), (np.matmul, [(), (2,)], "at least one dimension"),
-        (np.matmul, [(5, 2, 3), (4, 3, 2)],
-         "leading dimensions must broadcast"), (np.dot, [(2, 3), (2, 3)], "not aligned"),
-        (np.tensordot, [(2, 3), (3, 3)],
-         "shape-mismatch"), (lambda a: np.einsum("ij,jk", a, a), [(2, 3)], "must be equal"),
-        (lambda a: np.einsum("ij->k", a), [(2, 3)],
-         "output must name"), (lambda a: np.einsum("ii", a), [(2, 3)], "must be equal"),
-        (lambda a: np.einsum("ijk", a), [(2, 3)],
-         "one name per dimension"), (lambda a: np.einsum("...i->i", a), [(2, 3)], "contain an ellipsis"),
+        (np.matmul, [(2, 3), (2, 3)], "summed dimensions must be equal, got 3 and 2"),
+        (np.matmul, [(), (2,)], "at least one dimension"),
+        (np.matmul, [(5, 2, 3), (4, 3, 2)], "leading dimensions must broadcast"),
+        (np.dot, [(2, 3), (2, 3)], "not aligned"),
+        (np.tensordot, [(2, 3), (3, 3)], "shape-mismatch"),
+        (lambda a: np.einsum("ij,jk", a, a), [(2, 3)], "must be equal"),
+        (lambda a: np.einsum("ij->k", a), [(2, 3)], "output must name"),
+        (lambda a: np.einsum("ii", a), [(2, 3)], "must be equal"),
+        (lambda a: np.einsum("ijk", a), [(2, 3)], "one name per dimension"),
+        (lambda a: np.einsum("...i->i", a), [(2, 3)], "contain an ellipsis"),
         (np.vdot, [(2,), (3,)], "as many elements"),
     ],
 )
@@ -177,8 +181,10 @@ def test_one_sided_batches_are_one_product(rng):
     """A batch of matrix-vector products over one matrix is a single matrix product."""
     from triskele.core.transforms.vmap import vmap
 
-    graph, _ = make_graph(lambda a, v: [vmap(np.matmul, in_axes=(None, 0))(a, v)],
-                          [spec_of(rng.normal(size=s)) for s in ((4, 3), (10, 3))])
+    graph, _ = make_graph(
+        lambda a, v: [vmap(np.matmul, in_axes=(None, 0))(a, v)],
+        [spec_of(rng.normal(size=s)) for s in ((4, 3), (10, 3))],
+    )
     products = [e for e in graph.equations if e.primitive is dot_general]
     assert len(products) == 1 and products[0].params["batch"] == ((), ())
 
@@ -232,6 +238,7 @@ def test_random_einsums(seed):
         text = f"{','.join(terms)}->{out}"
         args = [rng.normal(size=[sizes[c] for c in t]) for t in terms]
         want = np.einsum(text, *args)
-        np.testing.assert_allclose(traced(lambda *xs, text=text: np.einsum(text, *xs), *args), want, rtol=1e-10,
-                                   atol=1e-12, err_msg=text)
+        np.testing.assert_allclose(
+            traced(lambda *xs, text=text: np.einsum(text, *xs), *args), want, rtol=1e-10, atol=1e-12, err_msg=text
+        )
         check_derivatives(lambda *xs, text=text: einsum(text, *xs), *args, order=1)

@@ -18,13 +18,15 @@ def plain_conv(x, k, stride, padding, dilation, groups):
     """The definition, element by element of the window."""
     rank = k.ndim - 2
     x = np.pad(x, [(0, 0), *padding, (0, 0)])
-    outs = [(n - d * (w - 1) - 1) // s + 1 for n, d, w,
-            s in zip(x.shape[1:-1], dilation, k.shape[:-2], stride, strict=True)]
+    outs = [
+        (n - d * (w - 1) - 1) // s + 1 for n, d, w, s in zip(x.shape[1:-1], dilation, k.shape[:-2], stride, strict=True)
+    ]
     out = np.zeros((x.shape[0], *outs, k.shape[-1]))
     cg, og = k.shape[-2], k.shape[-1] // groups
     for at in itertools.product(*map(range, k.shape[:-2])):
-        where = tuple(slice(a * d, a * d + (n - 1) * s + 1, s) for a, d, n,
-                      s in zip(at, dilation, outs, stride, strict=True))
+        where = tuple(
+            slice(a * d, a * d + (n - 1) * s + 1, s) for a, d, n, s in zip(at, dilation, outs, stride, strict=True)
+        )
         seen = x[(slice(None), *where)]
         for g in range(groups):
             out[..., g * og : (g + 1) * og] += seen[..., g * cg : (g + 1) * cg] @ k[at][:, g * og : (g + 1) * og]
@@ -34,8 +36,13 @@ def plain_conv(x, k, stride, padding, dilation, groups):
 
 CASES = [
     {"stride": s, "padding": p, "dilation": d, "groups": g}
-    for s, p, d, g in [(1, ((0, 0), (0, 0)), 1, 1), (1, ((1, 1), (2, 0)), 1, 1), (2, ((1, 0), (0, 2)), 1, 2),
-                       (1, ((3, 3), (3, 3)), 2, 4), (3, ((1, 1), (1, 1)), 2, 4)]
+    for s, p, d, g in [
+        (1, ((0, 0), (0, 0)), 1, 1),
+        (1, ((1, 1), (2, 0)), 1, 1),
+        (2, ((1, 0), (0, 2)), 1, 2),
+        (1, ((3, 3), (3, 3)), 2, 4),
+        (3, ((1, 1), (1, 1)), 2, 4),
+    ]
 ]
 
 
@@ -52,8 +59,10 @@ def test_convolution_is_its_definition(rng, case, rank):
         check_batched(lambda x, k: conv_general(x, k, **case), x, k)
 
 
-@pytest.mark.parametrize("name", ["conv", "conv_input", "conv_kernel", "window_max", "window_sum", "window_spread",
-                                  "window_pick", "window_place"])
+@pytest.mark.parametrize(
+    "name",
+    ["conv", "conv_input", "conv_kernel", "window_max", "window_sum", "window_spread", "window_pick", "window_place"],
+)
 def test_primitives_with_derivatives_and_batches(rng, name):
     p = PRIMITIVES[name]
     for args, params in p.samples(rng):
@@ -103,12 +112,12 @@ def test_images_are_convolved_in_parts_that_fit_the_cache(rng):
 @pytest.mark.parametrize(
     ("shapes", "options", "message"),
     [
-        (((2, 5, 3), (2, 4, 4)), {},
-         "channels in and out"), (((2, 5, 4), (2, 2, 3)), {"groups": 2},
-                                  "channels in and out"), (((5,), (2, 1, 1)), {}, "must be"),
-        (((2, 5, 1), (2, 1, 1)), {"stride": 0},
-         "stride"), (((2, 5, 1), (2, 1, 1)), {"padding": "half"},
-                     "padding"), (((2, 5, 1), (2, 1, 1)), {"padding": -1}, "padding"),
+        (((2, 5, 3), (2, 4, 4)), {}, "channels in and out"),
+        (((2, 5, 4), (2, 2, 3)), {"groups": 2}, "channels in and out"),
+        (((5,), (2, 1, 1)), {}, "must be"),
+        (((2, 5, 1), (2, 1, 1)), {"stride": 0}, "stride"),
+        (((2, 5, 1), (2, 1, 1)), {"padding": "half"}, "padding"),
+        (((2, 5, 1), (2, 1, 1)), {"padding": -1}, "padding"),
         (((2, 5, 1), (2, 1, 1)), {"dimensions": ("NCW", "OI", "NCW")}, "dimensions"),
     ],
 )
@@ -126,9 +135,10 @@ def plain_windows(x, window, stride, padding, value):
     return view[(slice(None), *[slice(None, None, s) for s in stride])]
 
 
-@pytest.mark.parametrize(("window", "stride", "padding"),
-                         [((2, 2), (2, 2), ((0, 0), (0, 0))), ((3, 2), (2, 1), ((1, 1), (1, 0))),
-                          ((3, 3), (1, 2), ((1, 1), (1, 1)))])
+@pytest.mark.parametrize(
+    ("window", "stride", "padding"),
+    [((2, 2), (2, 2), ((0, 0), (0, 0))), ((3, 2), (2, 1), ((1, 1), (1, 0))), ((3, 3), (1, 2), ((1, 1), (1, 1)))],
+)
 def test_pooling(rng, window, stride, padding):
     from triskele.core.ops.pool import max_pool, mean_pool
 

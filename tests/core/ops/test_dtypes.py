@@ -36,8 +36,9 @@ def ends(dtype):
     if dtype.kind in "iu":
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         return np.array([high, low, high // 2 + 1, 1, high - 1, low + 1, 5], dtype)
-    x = np.array([1.5, -2000, 6e-5, 700, 0, -2.25, 1e-3] if dtype == np.float16 else
-                 [1.5, -2e8, 3e-9, 1e7, 0, -2.25, 1e-3])
+    x = np.array(
+        [1.5, -2000, 6e-5, 700, 0, -2.25, 1e-3] if dtype == np.float16 else [1.5, -2e8, 3e-9, 1e7, 0, -2.25, 1e-3]
+    )
     return (x + 1j * np.array([0, 1, -1e6, 2, -3, 1e-4, 0.5]) if dtype.kind == "c" else x).astype(dtype)
 
 
@@ -76,25 +77,35 @@ def check(f, cases, refused=(), exact=False):
         arrays = [{k: x for k, x in enumerate(case) if isinstance(x, (np.ndarray, np.generic))} for case, _ in taken]
 
         def program(arrays):
-            return [as_tuple(f(*[given.get(k, x) for k, x in enumerate(case)])) for (case, _),
-                    given in zip(taken, arrays, strict=True)]
+            return [
+                as_tuple(f(*[given.get(k, x) for k, x in enumerate(case)]))
+                for (case, _), given in zip(taken, arrays, strict=True)
+            ]
 
         eager = core.vmap(program)([{k: np.asarray(x)[None] for k, x in given.items()} for given in arrays])
         eager = [[np.asarray(x)[0] for x in got] for got in eager]
         compiled = core.jit(program)(arrays)
-    wrong = {f"{form} {label(case)}: {d}" for form, results in (("eager", eager), ("jit", compiled))
-             for (case, want), got in zip(taken, results,
-                                          strict=True) for g, w in zip(got, want,
-                                                                       strict=True) if (d := difference(g, w, exact))}
+    wrong = {
+        f"{form} {label(case)}: {d}"
+        for form, results in (("eager", eager), ("jit", compiled))
+        for (case, want), got in zip(taken, results, strict=True)
+        for g, w in zip(got, want, strict=True)
+        if (d := difference(g, w, exact))
+    }
     assert taken and not wrong, "\n".join(sorted(wrong))
 
 
-SCIPY = {name.removeprefix("scipy.special.") for name in FUNCTIONS if isinstance(name, str)
-         and name.startswith("scipy.special.")}
-ELEMENTWISE = {f.__name__: f for f in UFUNCS if isinstance(f, np.ufunc) and f.signature is None
-               and f.__module__ != "scipy.special"}
-ELEMENTWISE |= {f"special.{n}": f for n in SCIPY if isinstance(f := getattr(scipy.special, n, None), np.ufunc)
-                and f.nin < 3}
+SCIPY = {
+    name.removeprefix("scipy.special.")
+    for name in FUNCTIONS
+    if isinstance(name, str) and name.startswith("scipy.special.")
+}
+ELEMENTWISE = {
+    f.__name__: f for f in UFUNCS if isinstance(f, np.ufunc) and f.signature is None and f.__module__ != "scipy.special"
+}
+ELEMENTWISE |= {
+    f"special.{n}": f for n in SCIPY if isinstance(f := getattr(scipy.special, n, None), np.ufunc) and f.nin < 3
+}
 
 
 @pytest.mark.parametrize("name", sorted(ELEMENTWISE))
@@ -110,16 +121,36 @@ def test_elementwise(name):
     check(lambda *args: f(*args), cases)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "lshift", "lt",
-                                  "eq", "neg", "pos", "abs", "invert"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "and_",
+        "lshift",
+        "lt",
+        "eq",
+        "neg",
+        "pos",
+        "abs",
+        "invert",
+    ],
+)
 def test_operators(name):
     f = getattr(operator, name)
     unary = name in ("neg", "pos", "abs", "invert")
     arrays = [sample(d) for d in DTYPES] + [sample(d)[0] for d in DTYPES]
     numbers = (True, 0, 1, 2, 3, 5, -1, -2, 0.5, 2.0, 1j)
-    cases = [(a,) for a in arrays] if unary else [
-        (a, n) for a in arrays for n in numbers
-    ] + [(n, a) for a in arrays for n in NUMBERS]
+    cases = (
+        [(a,) for a in arrays]
+        if unary
+        else [(a, n) for a in arrays for n in numbers] + [(n, a) for a in arrays for n in NUMBERS]
+    )
     check(f, cases)
 
 
@@ -127,7 +158,7 @@ REDUCTIONS = [
     "sum", "prod", "mean", "var", "std", "max", "min", "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod",
     "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "median", "nanmedian", "count_nonzero",
     "average", "nancumsum", "nancumprod",
-]
+]  # fmt: skip
 ORDERED = ("max", "min", "ptp", "argmax", "argmin", "nanmax", "nanmin")
 
 
@@ -320,8 +351,11 @@ def test_interp_of_unsigned_tables_slopes_down():
 def test_numbers_in_lists_have_the_dtype_they_have_alone():
     for dtype in DTYPES:
         x = sample(dtype)
-        for f in (lambda x: np.array([x[0], x[1], 1.0]), lambda x: np.array([[x[0], True], [x[1], 2]]),
-                  lambda x: np.array([x[0], np.float32(2)])):
+        for f in (
+            lambda x: np.array([x[0], x[1], 1.0]),
+            lambda x: np.array([[x[0], True], [x[1], 2]]),
+            lambda x: np.array([x[0], np.float32(2)]),
+        ):
             assert not difference(core.jit(f)(x), f(x))
 
 
@@ -348,8 +382,12 @@ def test_integers_round_to_tens_and_hundreds():
     for dtype in map(np.dtype, DTYPES[1:9]):
         info = np.iinfo(dtype)
         for decimals in (2, 0, -1, -2, -3, -4, -17, -25):
-            fits = [n for m in (*numbers, info.max) for n in (m, -m)
-                    if info.min <= n <= info.max and info.min <= int(float(round(n, decimals))) <= info.max]
+            fits = [
+                n
+                for m in (*numbers, info.max)
+                for n in (m, -m)
+                if info.min <= n <= info.max and info.min <= int(float(round(n, decimals))) <= info.max
+            ]
             cases.append((np.array(fits, dtype), decimals))
     check(np.round, cases)
     check(lambda x, decimals: x.round(decimals), cases)

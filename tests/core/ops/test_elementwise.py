@@ -15,8 +15,9 @@ from triskele.core.testing import check_grads
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp
 
-NUMPY_UFUNCS = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None
-                and u is not np.isnat}
+NUMPY_UFUNCS = {
+    u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None and u is not np.isnat
+}
 DTYPES = [np.bool_, np.int8, np.uint16, np.int64, np.float32, np.float64, np.complex64, np.complex128]
 
 
@@ -32,8 +33,11 @@ def test_every_ufunc_is_traced():
 def test_promotion_is_numpys(name):
     """Arrays of every dtype, with arrays and with Python numbers: result dtype, or refusal, as NumPy."""
     ufunc = NUMPY_UFUNCS[name]
-    partners = [()] if ufunc.nin == 1 else [(np.ones(2, d),
-                                             ) for d in (np.int8, np.float32, np.complex64)] + [(2,), (0.5,), (True,)]
+    partners = (
+        [()]
+        if ufunc.nin == 1
+        else [(np.ones(2, d),) for d in (np.int8, np.float32, np.complex64)] + [(2,), (0.5,), (True,)]
+    )
     for dtype in DTYPES:
         for rest in partners:
             args = (np.ones(2, dtype), *rest)
@@ -151,7 +155,7 @@ def test_slopes_at_special_points(f, x, slope):
 
 
 def test_second_derivatives_at_special_points():
-    assert grad(grad(np.sinc))(0.0) == pytest.approx(-np.pi**2 / 3)
+    assert grad(grad(np.sinc))(0.0) == pytest.approx(-(np.pi**2) / 3)
     assert grad(grad(lambda x: np.where(x > -1, x * x, 0.0)))(0.0) == 2
     assert grad(grad(lambda x: x**2.0))(0.0) == 2
     assert grad(grad(grad(lambda x: np.power(x, 3))))(0.0) == 6
@@ -184,17 +188,37 @@ def test_gradients_of_complex_numbers(f, z, expected):
     assert grad(f)(z) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("f, slope", [(np.exp, np.exp), (np.sin, np.cos), (np.square, lambda z: 2 * z),
-                                      (np.log, lambda z: 1 / z), (np.arctan, lambda z: 1 / (1 + z * z))])
+@pytest.mark.parametrize(
+    "f, slope",
+    [
+        (np.exp, np.exp),
+        (np.sin, np.cos),
+        (np.square, lambda z: 2 * z),
+        (np.log, lambda z: 1 / z),
+        (np.arctan, lambda z: 1 / (1 + z * z)),
+    ],
+)
 def test_holomorphic_functions(f, slope):
     z = np.array([0.3 + 0.5j, -0.2 + 1.1j])
     assert_same(vjp(f, z)[1](np.ones(2, complex))[0], slope(z), 1e-14, "vjp")
     assert_same(jvp(f, (z,), (np.full(2, 1j),))[1], 1j * slope(z), 1e-14, "jvp")
 
 
-@pytest.mark.parametrize("f", [lambda z: z * np.conj(z), lambda z: np.sign(z), lambda z: np.angle(z),
-                               lambda z: np.real(z) + 1j * np.imag(z) ** 2, np.abs,
-                               lambda z: np.nan_to_num(z), lambda z: np.sqrt(z) ** 3, lambda z: z**2.5, lambda z: 2.0**z, lambda z: z / np.abs(z)])  # noqa: E501
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: z * np.conj(z),
+        lambda z: np.sign(z),
+        lambda z: np.angle(z),
+        lambda z: np.real(z) + 1j * np.imag(z) ** 2,
+        np.abs,
+        lambda z: np.nan_to_num(z),
+        lambda z: np.sqrt(z) ** 3,
+        lambda z: z**2.5,
+        lambda z: 2.0**z,
+        lambda z: z / np.abs(z),
+    ],
+)
 def test_functions_of_complex_numbers(f, rng):
     z = np.array([0.6 + 0.3j, -0.7 + 0.5j, 0.4 - 0.9j, -0.5 - 0.6j])  # away from the cut along the negative axis
     assert_as_numpy(f, z)
@@ -204,16 +228,19 @@ def test_functions_of_complex_numbers(f, rng):
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("f, error, message", [
-    (lambda x: x + np.ones(4), ValueError, r"operands could not be broadcast together with shapes \(3,\) \(4,\)"),
-    (lambda x: np.add(x, 1, where=x > 0), TypeError, "np.where"),
-    (lambda x: np.add(x, 1, out=np.zeros(3)), TypeError, "plain ndarray"),
-    (lambda x: x + None, TypeError, "unsupported operand"),
-    (lambda x: x & 1, TypeError, "not supported for the input types"),
-    (lambda x: x.astype(int, casting="safe"), TypeError, "Cannot cast"),
-    (lambda x: np.where(x > 0, x), ValueError, "either both or neither"),
-    (lambda x: np.real_if_close(x + 1j), TypeError, "np.real"),
-])
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (lambda x: x + np.ones(4), ValueError, r"operands could not be broadcast together with shapes \(3,\) \(4,\)"),
+        (lambda x: np.add(x, 1, where=x > 0), TypeError, "np.where"),
+        (lambda x: np.add(x, 1, out=np.zeros(3)), TypeError, "plain ndarray"),
+        (lambda x: x + None, TypeError, "unsupported operand"),
+        (lambda x: x & 1, TypeError, "not supported for the input types"),
+        (lambda x: x.astype(int, casting="safe"), TypeError, "Cannot cast"),
+        (lambda x: np.where(x > 0, x), ValueError, "either both or neither"),
+        (lambda x: np.real_if_close(x + 1j), TypeError, "np.real"),
+    ],
+)
 def test_errors(f, error, message):
     with pytest.raises(error, match=message):
         vjp(f, np.ones(3))

@@ -66,8 +66,10 @@ def test_dtypes_are_numpys(name, dtype):
 def test_real_input_of_the_complex_transform(rng, n):
     x = rng.normal(size=n)
     check_derivatives(np.fft.fft, x)
-    np.testing.assert_allclose(grad(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2))(x),
-                               grad(lambda x: np.sum(np.abs(np.fft.fft(x)[: n // 2 + 1]) ** 2))(x))
+    np.testing.assert_allclose(
+        grad(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2))(x),
+        grad(lambda x: np.sum(np.abs(np.fft.fft(x)[: n // 2 + 1]) ** 2))(x),
+    )
 
 
 def test_parseval(rng):
@@ -85,9 +87,11 @@ def test_shifts(rng, shape):
 
 def test_wrong_arguments_are_refused(rng):
     x = rng.normal(size=(3, 4))
-    for f, message in [(lambda x: np.fft.fft(x, 0), "number of data points"),
-                       (lambda x: np.fft.fft(x, norm="other"),
-                        "norm"), (lambda x: np.fft.fftn(x, (2, 2), (0,)), "same length")]:
+    for f, message in [
+        (lambda x: np.fft.fft(x, 0), "number of data points"),
+        (lambda x: np.fft.fft(x, norm="other"), "norm"),
+        (lambda x: np.fft.fftn(x, (2, 2), (0,)), "same length"),
+    ]:
         with pytest.raises(ValueError, match=message):
             traced(f, x)
     with pytest.raises(np.exceptions.AxisError):

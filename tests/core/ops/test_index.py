@@ -106,8 +106,9 @@ def test_the_last_of_equal_positions_has_the_derivative():
     assert grad(f)(np.ones(3)).tolist() == [0, 20, 10]
 
 
-@pytest.mark.parametrize("function, ufunc", [(index_mul, np.multiply), (index_min, np.minimum),
-                                             (index_max, np.maximum)])
+@pytest.mark.parametrize(
+    "function, ufunc", [(index_mul, np.multiply), (index_min, np.minimum), (index_max, np.maximum)]
+)
 def test_combining_forms(function, ufunc, rng):
     x, v, idx = rng.normal(size=(5, 2)), rng.normal(size=(3, 2)), np.array([3, 0, 3])
     expected = x.copy()
@@ -135,13 +136,20 @@ def test_factors_at_repeated_positions_have_no_derivative_rather_than_a_wrong_on
 
 def test_traced_positions(rng):
     x = rng.normal(size=(4, 5))
-    for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, i], lambda x, i: x[i, 1], lambda x,
-              i: np.take(x, i, axis=1),
-              lambda x, i: index_add(x, i, 1.0), lambda x, i: np.roll(x, i)):
+    for f in (
+        lambda x, i: x[i],
+        lambda x, i: x[:, i],
+        lambda x, i: x[i, i],
+        lambda x, i: x[i, 1],
+        lambda x, i: np.take(x, i, axis=1),
+        lambda x, i: index_add(x, i, 1.0),
+        lambda x, i: np.roll(x, i),
+    ):
         for i in (np.int64(2), np.int64(-1)):
             assert_same(jit(f)(x, i), f(x, i), 0, "jit")
-            assert_same(vmap(f)(np.stack([x, x + 1]), np.array([i, 0])), np.stack([f(x, i), f(x + 1, np.int64(0))]), 0,
-                        "vmap")
+            assert_same(
+                vmap(f)(np.stack([x, x + 1]), np.array([i, 0])), np.stack([f(x, i), f(x + 1, np.int64(0))]), 0, "vmap"
+            )
     i = np.array([[0, -1], [2, 2]])
     for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, 1:3], lambda x, i: x[i, i]):
         assert_same(jit(f)(x, i), f(x, i), 0, "jit")
@@ -265,18 +273,22 @@ def test_many_reads_make_sparse_cotangents():
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("idx, message", [
-    (np.s_[4], "index 4 is out of bounds for axis 0 with size 4"),
-    (np.s_[:, [0, 5]], "index 5 is out of bounds for axis 1 with size 5"),
-    (np.s_[[-5]], "index -5 is out of bounds for axis 0 with size 4"),
-    (np.s_[0, 0, 0, 0], "array is 3-dimensional, but 4 were indexed"),
-    (np.s_[..., ...], "single ellipsis"),
-    (np.s_[1.0], "only integers"),
-    (np.s_["a"], "only integers"),
-    (np.s_[np.array([0.5])], "arrays used as indices|only integers"),
-    (np.s_[[True, False]], "size of axis is 4 but size of corresponding boolean axis is 2"),
-    (np.s_[[0, 1], [0, 1, 2]], r"could not be broadcast together with shapes \(2,\) \(3,\)"),
-], ids=name)
+@pytest.mark.parametrize(
+    "idx, message",
+    [
+        (np.s_[4], "index 4 is out of bounds for axis 0 with size 4"),
+        (np.s_[:, [0, 5]], "index 5 is out of bounds for axis 1 with size 5"),
+        (np.s_[[-5]], "index -5 is out of bounds for axis 0 with size 4"),
+        (np.s_[0, 0, 0, 0], "array is 3-dimensional, but 4 were indexed"),
+        (np.s_[..., ...], "single ellipsis"),
+        (np.s_[1.0], "only integers"),
+        (np.s_["a"], "only integers"),
+        (np.s_[np.array([0.5])], "arrays used as indices|only integers"),
+        (np.s_[[True, False]], "size of axis is 4 but size of corresponding boolean axis is 2"),
+        (np.s_[[0, 1], [0, 1, 2]], r"could not be broadcast together with shapes \(2,\) \(3,\)"),
+    ],
+    ids=name,
+)
 def test_errors_are_numpys(idx, message, rng):
     x = rng.normal(size=SHAPE)
     with pytest.raises(IndexError):
@@ -285,8 +297,9 @@ def test_errors_are_numpys(idx, message, rng):
         vjp(lambda x: x[idx], x)
 
 
-@pytest.mark.parametrize("idx, v", [(np.s_[0], np.ones(4)), (np.s_[[0, 1]], np.ones((3, 5, 3))),
-                                    (np.s_[0, 0, 0], np.ones(2))])
+@pytest.mark.parametrize(
+    "idx, v", [(np.s_[0], np.ones(4)), (np.s_[[0, 1]], np.ones((3, 5, 3))), (np.s_[0, 0, 0], np.ones(2))]
+)
 def test_values_of_wrong_shape(idx, v, rng):
     x = rng.normal(size=SHAPE)
     with pytest.raises(ValueError, match="could not broadcast|shape mismatch|setting an array element"):
@@ -295,8 +308,15 @@ def test_values_of_wrong_shape(idx, v, rng):
         vjp(lambda x: index_update(x, idx, v), x)
 
 
-@pytest.mark.parametrize("start", [np.zeros_like, lambda x: np.ones_like(x) * 2 - 1,
-                                   lambda x: np.full_like(x, 3.0)[::-1], lambda x: np.empty_like(x) * 0])
+@pytest.mark.parametrize(
+    "start",
+    [
+        np.zeros_like,
+        lambda x: np.ones_like(x) * 2 - 1,
+        lambda x: np.full_like(x, 3.0)[::-1],
+        lambda x: np.empty_like(x) * 0,
+    ],
+)
 def test_arrays_that_begin_as_constants_can_be_assigned_into(start):
     """Under every transform, also after arithmetic on the constant."""
 

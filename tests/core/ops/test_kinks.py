@@ -77,7 +77,11 @@ def test_logarithms_of_sums_of_nothing():
     inf = np.inf
     both = core.grad(np.logaddexp, argnums=(0, 1))
     assert [both(*x) for x in ((-inf, -inf), (inf, inf), (inf, 1.0), (-inf, 1.0))] == [
-        (0, 0), (0.5, 0.5), (1, 0), (0, 1)]
+        (0, 0),
+        (0.5, 0.5),
+        (1, 0),
+        (0, 1),
+    ]
     assert core.hessian(lambda x: np.logaddexp(x, 1.0))(1.0) == pytest.approx(0.25)
     for how in (lambda f: f, core.jit):
         assert how(core.grad(lambda x: special.logsumexp(x)))(np.array([-inf, -inf])).tolist() == [0, 0]

@@ -48,8 +48,9 @@ DTYPES = (float, complex)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("f", [np.linalg.inv, np.linalg.det, lambda a: np.linalg.matrix_power(a, 5),
-                               lambda a: np.linalg.matrix_power(a, -2)])
+@pytest.mark.parametrize(
+    "f", [np.linalg.inv, np.linalg.det, lambda a: np.linalg.matrix_power(a, 5), lambda a: np.linalg.matrix_power(a, -2)]
+)
 def test_functions_of_a_square_matrix(rng, f, dtype):
     for shape in ((3, 3), (2, 3, 3)):
         a = general(rng, *shape, dtype=dtype)
@@ -73,8 +74,17 @@ def test_gradient_of_det_at_a_singular_matrix():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("shape_a", "shape_b"), [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3, 2)),
-                                                  ((3, 3), (4, 3, 2)), ((4, 1, 3, 3), (2, 3, 2)), ((2, 3, 3), (3,))])
+@pytest.mark.parametrize(
+    ("shape_a", "shape_b"),
+    [
+        ((3, 3), (3,)),
+        ((3, 3), (3, 2)),
+        ((2, 3, 3), (3, 2)),
+        ((3, 3), (4, 3, 2)),
+        ((4, 1, 3, 3), (2, 3, 2)),
+        ((2, 3, 3), (3,)),
+    ],
+)
 def test_solve(rng, shape_a, shape_b, dtype):
     a, b = general(rng, *shape_a, dtype=dtype), rng.normal(size=shape_b)
     np.testing.assert_allclose(traced(np.linalg.solve, a, b)[0], np.linalg.solve(a, b), rtol=1e-12)
@@ -93,10 +103,16 @@ def test_integers_become_float64():
 def test_cholesky(rng, dtype):
     a = positive(rng, 2, 3, 3, dtype=dtype)
     np.testing.assert_allclose(traced(np.linalg.cholesky, a)[0], np.linalg.cholesky(a), rtol=1e-12)
-    np.testing.assert_allclose(traced(lambda x: np.linalg.cholesky(x, upper=True), a)[0],
-                               np.linalg.cholesky(a, upper=True), rtol=1e-12, atol=1e-14)
-    check_derivatives(lambda x: np.linalg.cholesky(x @ np.conj(np.swapaxes(x, -1, -2)) + 2 * np.eye(3)),
-                      general(rng, 2, 3, 3, dtype=dtype))
+    np.testing.assert_allclose(
+        traced(lambda x: np.linalg.cholesky(x, upper=True), a)[0],
+        np.linalg.cholesky(a, upper=True),
+        rtol=1e-12,
+        atol=1e-14,
+    )
+    check_derivatives(
+        lambda x: np.linalg.cholesky(x @ np.conj(np.swapaxes(x, -1, -2)) + 2 * np.eye(3)),
+        general(rng, 2, 3, 3, dtype=dtype),
+    )
     check_batched(lambda x: np.linalg.cholesky(x @ x.T + np.eye(3)), rng.normal(size=(3, 3)))
 
 
@@ -114,12 +130,12 @@ def test_cholesky_reads_one_triangle(rng):
 @pytest.mark.parametrize(
     ("f", "a", "error", "message"),
     [
-        (np.linalg.inv, np.zeros((2, 2)), np.linalg.LinAlgError,
-         "Singular"), (np.linalg.cholesky, -np.eye(2), np.linalg.LinAlgError, "positive definite"),
-        (np.linalg.inv, np.zeros((2, 3)), np.linalg.LinAlgError,
-         "square"), (np.linalg.det, np.zeros(3), np.linalg.LinAlgError, "two-dimensional"),
-        (lambda a: np.linalg.solve(a, np.ones(3)), np.eye(2), ValueError,
-         "as many rows"), (np.linalg.inv, np.eye(2, dtype=np.float16), TypeError, "float16"),
+        (np.linalg.inv, np.zeros((2, 2)), np.linalg.LinAlgError, "Singular"),
+        (np.linalg.cholesky, -np.eye(2), np.linalg.LinAlgError, "positive definite"),
+        (np.linalg.inv, np.zeros((2, 3)), np.linalg.LinAlgError, "square"),
+        (np.linalg.det, np.zeros(3), np.linalg.LinAlgError, "two-dimensional"),
+        (lambda a: np.linalg.solve(a, np.ones(3)), np.eye(2), ValueError, "as many rows"),
+        (np.linalg.inv, np.eye(2, dtype=np.float16), TypeError, "float16"),
     ],
 )
 def test_errors_are_numpys(f, a, error, message):
@@ -164,8 +180,9 @@ def test_eig(rng, dtype):
 def test_eigenvalues_of_a_rotation_are_complex():
     a = np.array([[0.0, -1.0], [1.0, 0.0]])
     np.testing.assert_allclose(sorted(traced(np.linalg.eigvals, a)[0].imag), [-1, 1])
-    np.testing.assert_allclose(grad(lambda x: np.sum(np.abs(np.linalg.eigvals(x)) ** 2))(a),
-                               2 * np.array([[0, -1], [1, 0]]), atol=1e-12)
+    np.testing.assert_allclose(
+        grad(lambda x: np.sum(np.abs(np.linalg.eigvals(x)) ** 2))(a), 2 * np.array([[0, -1], [1, 0]]), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (2, 4, 3)])
@@ -252,8 +269,11 @@ def test_matrix_norms(rng, order, dtype):
 @pytest.mark.parametrize("order", [None, 0, 1, 2, 3, 0.5, np.inf, -np.inf])
 def test_vector_norms(rng, order):
     x = rng.uniform(0.5, 2, (3, 4)) * rng.choice([-1, 1], (3, 4))
-    for f in (lambda x: np.linalg.norm(x[0], order), lambda x: np.linalg.norm(x, order, axis=0),
-              lambda x: np.linalg.vector_norm(x, ord=2 if order is None else order)):
+    for f in (
+        lambda x: np.linalg.norm(x[0], order),
+        lambda x: np.linalg.norm(x, order, axis=0),
+        lambda x: np.linalg.vector_norm(x, ord=2 if order is None else order),
+    ):
         np.testing.assert_allclose(traced(f, x)[0], f(x), rtol=1e-12)
         if order != 0:
             check_derivatives(f, x)
@@ -275,12 +295,17 @@ def test_tensor_forms_rank_trace_and_cross(rng):
     a = rng.normal(size=(2, 3, 6)) + np.eye(6).reshape(2, 3, 6) * 3
     b = rng.normal(size=(2, 3))
     for f, args in [
-        (np.linalg.tensorsolve, (a, b)), (lambda x: np.linalg.tensorinv(x, 2),
-                                          (a,)), (np.linalg.trace, (a[:, :, :3],)), (lambda x: np.trace(x, 1), (a,)),
-        (np.cross, (b, b[::-1] + 1)), (lambda x, y: np.cross(x, y, axisa=0),
-                                       (b.T[:, :1], b)), (np.linalg.cross, (b, b + b[::-1])),
-        (lambda x: np.diag(x), (b[0],)), (lambda x: np.diag(x, -1),
-                                          (b,)), (np.linalg.diagonal, (a,)), (np.diagflat, (b,)),
+        (np.linalg.tensorsolve, (a, b)),
+        (lambda x: np.linalg.tensorinv(x, 2), (a,)),
+        (np.linalg.trace, (a[:, :, :3],)),
+        (lambda x: np.trace(x, 1), (a,)),
+        (np.cross, (b, b[::-1] + 1)),
+        (lambda x, y: np.cross(x, y, axisa=0), (b.T[:, :1], b)),
+        (np.linalg.cross, (b, b + b[::-1])),
+        (lambda x: np.diag(x), (b[0],)),
+        (lambda x: np.diag(x, -1), (b,)),
+        (np.linalg.diagonal, (a,)),
+        (np.diagflat, (b,)),
     ]:
         np.testing.assert_allclose(traced(f, *args)[0], f(*args), rtol=1e-11)
         check_derivatives(f, *args)
@@ -393,8 +418,9 @@ def test_stacks_of_triangular_systems(rng, n):
     for lower in (False, True):
         for trans in (0, 1):
             for unit in (False, True):
-                part = (np.tril if lower
-                        else np.triu)(a, (-1 if lower else 1) if unit else 0) + (np.eye(n) if unit else 0)
+                part = (np.tril if lower else np.triu)(a, (-1 if lower else 1) if unit else 0) + (
+                    np.eye(n) if unit else 0
+                )
                 want = np.linalg.solve(np.swapaxes(part, 1, 2) if trans else part, b)
                 np.testing.assert_allclose(solve_triangular(a, b, trans, lower, unit), want, rtol=1e-8, atol=1e-9)
 
@@ -402,12 +428,16 @@ def test_stacks_of_triangular_systems(rng, n):
 def test_cutoffs_that_are_arrays_or_traced(rng):
     a = np.stack([np.diag([1.0, 0.5, 0.01]), np.diag([1.0, 0.2, 0.1])])
     rtol = np.array([0.1, 0.3])
-    for f in (lambda a, r: np.linalg.pinv(a, rtol=r), lambda a, r: np.linalg.matrix_rank(a, rtol=r), lambda a,
-              r: np.linalg.matrix_rank(a, tol=r, hermitian=True)):
+    for f in (
+        lambda a, r: np.linalg.pinv(a, rtol=r),
+        lambda a, r: np.linalg.matrix_rank(a, rtol=r),
+        lambda a, r: np.linalg.matrix_rank(a, tol=r, hermitian=True),
+    ):
         np.testing.assert_allclose(vjp(lambda a, f=f: f(a, rtol), a)[0], f(a, rtol), atol=1e-13)
         np.testing.assert_allclose(vjp(f, a, rtol)[0], f(a, rtol), atol=1e-13)
-    np.testing.assert_allclose(vmap(lambda a, r: np.linalg.pinv(a, rtol=r))(a, rtol), np.linalg.pinv(a, rtol=rtol),
-                               atol=1e-13)
+    np.testing.assert_allclose(
+        vmap(lambda a, r: np.linalg.pinv(a, rtol=r))(a, rtol), np.linalg.pinv(a, rtol=rtol), atol=1e-13
+    )
     check_derivatives(lambda a: np.linalg.pinv(a, rtol=1e-9 * rtol), a + np.eye(3) + 0.1 * rng.normal(size=a.shape))
 
 

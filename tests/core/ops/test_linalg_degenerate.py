@@ -11,7 +11,9 @@ from triskele.core.testing import check_grads
 SKEW = np.linalg.qr(np.random.default_rng(5).normal(size=(4, 4)))[0]
 WEIGHTS = np.random.default_rng(6).normal(size=(4, 4))
 MATRICES = {  # the last one's eigenvalues coincide to rounding only
-    "identity": np.eye(4), "pairs": np.diag([1.0, 1.0, 2.0, 2.0]), "triple": np.diag([1.0, 1.0, 1.0, 3.0]),
+    "identity": np.eye(4),
+    "pairs": np.diag([1.0, 1.0, 2.0, 2.0]),
+    "triple": np.diag([1.0, 1.0, 1.0, 3.0]),
     "skew": (SKEW * [1.0, 1.0, 1.0, 2.0]) @ SKEW.T,
 }
 
@@ -31,9 +33,12 @@ def corner():
 
 
 INVARIANT = {
-    "square root": matrix_function(np.sqrt, WEIGHTS), "corner of the square root": matrix_function(np.sqrt, corner()),
-    "exponential": matrix_function(np.exp, WEIGHTS), "the matrix": matrix_function(lambda w: w, WEIGHTS),
-    "trace": lambda a: np.sum(np.exp(np.linalg.eigvalsh(a))), "determinant": lambda a: np.prod(np.linalg.eigh(a)[0]),
+    "square root": matrix_function(np.sqrt, WEIGHTS),
+    "corner of the square root": matrix_function(np.sqrt, corner()),
+    "exponential": matrix_function(np.exp, WEIGHTS),
+    "the matrix": matrix_function(lambda w: w, WEIGHTS),
+    "trace": lambda a: np.sum(np.exp(np.linalg.eigvalsh(a))),
+    "determinant": lambda a: np.prod(np.linalg.eigh(a)[0]),
     "two of them": lambda a: matrix_function(np.sqrt, WEIGHTS)(a) + matrix_function(np.exp, corner())(a),
 }
 
@@ -77,13 +82,20 @@ def test_projectors_on_eigenspaces(a, rng):
     assert_gradient(f, (a + a.T) / 2, symmetric(rng))
 
 
-@pytest.mark.parametrize("f", [
-    lambda a: np.linalg.eigh(a)[1][0, 1], lambda a: np.sum(WEIGHTS * np.linalg.eigh(a)[1] ** 2),
-    matrix_function(np.log, corner()),  # log(1) = 0: the vectors' cotangent says nothing
-    lambda a: np.sum(np.arange(4)
-                     * np.linalg.eigh(a)[0]) + matrix_function(np.sqrt,
-                                                               WEIGHTS)(a) * 0 + np.sum(WEIGHTS * np.linalg.eigh(a)[1]),
-], ids=["a component", "squares", "logarithm", "a sum"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: np.linalg.eigh(a)[1][0, 1],
+        lambda a: np.sum(WEIGHTS * np.linalg.eigh(a)[1] ** 2),
+        matrix_function(np.log, corner()),  # log(1) = 0: the vectors' cotangent says nothing
+        lambda a: (
+            np.sum(np.arange(4) * np.linalg.eigh(a)[0])
+            + matrix_function(np.sqrt, WEIGHTS)(a) * 0
+            + np.sum(WEIGHTS * np.linalg.eigh(a)[1])
+        ),
+    ],
+    ids=["a component", "squares", "logarithm", "a sum"],
+)
 def test_the_rest_is_nan(f):
     for form in (core.grad(f), core.jit(core.grad(f))):
         assert np.isnan(form(np.eye(4))).any()
@@ -119,6 +131,7 @@ POLAR = {"square": np.eye(4), "skew": SKEW, "tall": SKEW[:, :3] * [1, 1, 2], "wi
 def test_functions_of_singular_values_and_vectors(a, rng):
     weights = rng.normal(size=a.shape)
     for h in (lambda s: s**0, np.exp, lambda s: s**3):
+
         def f(a, h=h):
             u, s, vh = np.linalg.svd(a, full_matrices=False)
             return np.sum(weights * ((u * h(s)) @ vh))
@@ -133,8 +146,11 @@ def test_vectors_of_vanishing_singular_values():
     assert np.isnan(core.grad(lambda a: np.sum(np.linalg.svd(a, full_matrices=False)[0] ** 3))(a)).any()
 
 
-@pytest.mark.parametrize("a", [np.diag([1.0, 0.0, 2.0]), np.diag([0.0, 0.0, 2.0]), np.zeros((3, 3)),
-                               np.outer([1.0, 2, 3], [1, -1, 4])], ids=range(4))
+@pytest.mark.parametrize(
+    "a",
+    [np.diag([1.0, 0.0, 2.0]), np.diag([0.0, 0.0, 2.0]), np.zeros((3, 3)), np.outer([1.0, 2, 3], [1, -1, 4])],
+    ids=range(4),
+)
 def test_hessian_of_the_determinant_at_singular_matrices(a):
     """det is a polynomial: the entries of its Hessian are ± entries of the matrix (Levi-Civita)."""
     signs = np.zeros((3, 3, 3))
@@ -147,12 +163,16 @@ def test_hessian_of_the_determinant_at_singular_matrices(a):
 
 def test_third_derivatives_of_the_determinant(rng):
     check_grads(np.linalg.det, (rng.normal(size=(3, 3)),), order=3)
-    check_grads(lambda z: np.abs(np.linalg.det(z)) ** 2,
-                (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3)),), order=2)
+    check_grads(
+        lambda z: np.abs(np.linalg.det(z)) ** 2,
+        (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3)),),
+        order=2,
+    )
 
 
-@pytest.mark.parametrize("f", [np.linalg.inv, lambda a: np.linalg.slogdet(a)[1],
-                               lambda a: core.jacrev(core.hessian(np.linalg.det))(a)])
+@pytest.mark.parametrize(
+    "f", [np.linalg.inv, lambda a: np.linalg.slogdet(a)[1], lambda a: core.jacrev(core.hessian(np.linalg.det))(a)]
+)
 def test_derivatives_that_singular_matrices_do_not_have_say_so(f):
     for form in (core.grad(lambda a: np.sum(f(a))), core.jit(core.grad(lambda a: np.sum(f(a))))):
         with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):

@@ -101,8 +101,10 @@ def test_compiled_forms_hold_over_all_magnitudes(name, dtype):
         low, high = (low - slack).astype(dtype), (high + slack).astype(dtype)  # infinite beyond the largest number
         right = (got >= low) & (got <= high) | (got == want.astype(dtype)) | np.isnan(got) & np.isnan(want)
         right &= np.isnan(got) == np.isnan(want)
-    wrong = [(*[float(a[k]) for a in args], "got", float(got[k]), "expected", float(want[k]))
-             for k in np.flatnonzero(~right)[:5]]
+    wrong = [
+        (*[float(a[k]) for a in args], "got", float(got[k]), "expected", float(want[k]))
+        for k in np.flatnonzero(~right)[:5]
+    ]
     assert got.dtype == dtype and not wrong
 
 

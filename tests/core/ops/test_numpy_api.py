@@ -20,7 +20,7 @@ UNTRACED = {
     "apply_over_axes", "busday_count", "busday_offset", "datetime_as_string", "einsum_path", "histogram2d",
     "histogram_bin_edges", "histogramdd", "intersect1d", "is_busday", "ix_", "packbits", "polydiv", "roots", "save",
     "savetxt", "savez", "savez_compressed", "setdiff1d", "setxor1d", "union1d", "unpackbits",
-}
+}  # fmt: skip
 
 
 def test_every_numpy_function_is_traced_or_listed():
@@ -51,8 +51,14 @@ def test_namespace_is_the_array_api():
 
 
 def test_outside_of_transforms_it_is_numpy():
-    for value in (cnp.zeros(3), cnp.asarray([1, 2]), cnp.full((2, 2), 1.5), cnp.sum([1.0, 2.0]), cnp.sin(np.ones(2)),
-                  cnp.stack([[1], [2]])):
+    for value in (
+        cnp.zeros(3),
+        cnp.asarray([1, 2]),
+        cnp.full((2, 2), 1.5),
+        cnp.sum([1.0, 2.0]),
+        cnp.sin(np.ones(2)),
+        cnp.stack([[1], [2]]),
+    ):
         assert isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, Tensor)
     assert cnp.asarray(x := np.ones(2)) is x
     assert cnp.array(x) is not x
@@ -81,16 +87,22 @@ def test_outside_of_transforms_it_is_numpy():
 def test_lists_of_traced_values(f):
     x = np.array([0.3, -1.2, 2.0])
     expected = f(x)
-    for how, found in {"tape": vjp(f, x)[0], "dual": jvp(f, (x,), (x,))[0], "jit": jit(f)(x),
-                       "vmap": vmap(f)(x[None])[0]}.items():
+    for how, found in {
+        "tape": vjp(f, x)[0],
+        "dual": jvp(f, (x,), (x,))[0],
+        "jit": jit(f)(x),
+        "vmap": vmap(f)(x[None])[0],
+    }.items():
         assert_same(found, expected, 1e-15, how)
 
 
 def test_sorting_downwards_is_stable():
     x = np.array([2.0, 1.0, 3.0, 1.0, 3.0])
-    assert cnp.argsort(x, descending=True).tolist() == jit(
-        lambda x: cnp.argsort(x, descending=True)
-    )(x).tolist() == [2, 4, 0, 1, 3]
+    assert (
+        cnp.argsort(x, descending=True).tolist()
+        == jit(lambda x: cnp.argsort(x, descending=True))(x).tolist()
+        == [2, 4, 0, 1, 3]
+    )
     assert vjp(lambda x: cnp.sort(x, descending=True), x)[0].tolist() == [3, 3, 2, 1, 1]
 
 
@@ -200,6 +212,10 @@ def test_like_makes_arrays_to_assign_into():
 
     x = np.array([5.0, 6.0])
     expected = (np.array([0, 5.0, 6, 0]), 3 * np.eye(2), np.full(2, 1.5), np.array([5.0, 2]), np.arange(3) * 5.0)
-    for how, found in {"tape": vjp(f, x)[0], "jit": jit(f)(x), "dual": jvp(f, (x,), (x,))[0],
-                       "vmap": [v[0] for v in vmap(f)(x[None])]}.items():
+    for how, found in {
+        "tape": vjp(f, x)[0],
+        "jit": jit(f)(x),
+        "dual": jvp(f, (x,), (x,))[0],
+        "vmap": [v[0] for v in vmap(f)(x[None])],
+    }.items():
         assert_same(found, list(expected) if how == "vmap" else expected, 0, how)

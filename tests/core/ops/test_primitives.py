@@ -28,8 +28,9 @@ def test_every_operation_has_samples():
 @pytest.fixture
 def doubling():
     """A right primitive to spoil, gone from the registry afterwards."""
-    p = Primitive("doubling", lambda x: 2 * x, lambda x: Spec(x.shape, x.dtype),
-                  samples=lambda rng: [((rng.normal(size=3),), {})])
+    p = Primitive(
+        "doubling", lambda x: 2 * x, lambda x: Spec(x.shape, x.dtype), samples=lambda rng: [((rng.normal(size=3),), {})]
+    )
     p.defvjp(lambda ct, out, x: 2 * ct)
     p.defjvp(lambda t, out, x: 2 * t)
     p.defbatch(lambda args, axes, size: (2 * args[0], axes[0]))
@@ -41,15 +42,18 @@ def test_checker_accepts_right_rules(doubling):
     check_op(doubling)
 
 
-@pytest.mark.parametrize("spoil, message", [
-    (lambda p: p.defvjp(lambda ct, out, x: 3 * ct), "vjp"),
-    (lambda p: p.defvjp(lambda ct, out, x: (2 * ct).astype(np.float32)), "must be float64"),
-    (lambda p: p.defjvp(lambda t, out, x: 2.001 * t), "jvp"),
-    (lambda p: p.defbatch(lambda args, axes, size: (2 * args[0] + 1, axes[0])), "batch"),
-    (lambda p: p.defbatch(lambda args, axes, size: (2 * args[0], 0)), "batch"),
-    (lambda p: setattr(p, "spec", lambda x: Spec((*x.shape, 1), x.dtype)), "spec promises"),
-    (lambda p: setattr(p, "spec", lambda x: Spec(x.shape, np.dtype(np.float32))), "spec promises"),
-])
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda p: p.defvjp(lambda ct, out, x: 3 * ct), "vjp"),
+        (lambda p: p.defvjp(lambda ct, out, x: (2 * ct).astype(np.float32)), "must be float64"),
+        (lambda p: p.defjvp(lambda t, out, x: 2.001 * t), "jvp"),
+        (lambda p: p.defbatch(lambda args, axes, size: (2 * args[0] + 1, axes[0])), "batch"),
+        (lambda p: p.defbatch(lambda args, axes, size: (2 * args[0], 0)), "batch"),
+        (lambda p: setattr(p, "spec", lambda x: Spec((*x.shape, 1), x.dtype)), "spec promises"),
+        (lambda p: setattr(p, "spec", lambda x: Spec(x.shape, np.dtype(np.float32))), "spec promises"),
+    ],
+)
 def test_checker_finds_wrong_rules(doubling, spoil, message):
     spoil(doubling)
     with pytest.raises(AssertionError, match=message):
@@ -57,8 +61,9 @@ def test_checker_finds_wrong_rules(doubling, spoil, message):
 
 
 def test_checker_finds_a_wrong_emission():
-    elementwise("misemitted", impl=np.sin, loop=ufunc_loop(np.sin), d=(lambda out, x: np.cos(x),), emit="cos",
-                domain=((-1, 1),))
+    elementwise(
+        "misemitted", impl=np.sin, loop=ufunc_loop(np.sin), d=(lambda out, x: np.cos(x),), emit="cos", domain=((-1, 1),)
+    )
     try:
         with pytest.raises(AssertionError, match="sample 0 compiled"):
             check_op(PRIMITIVES["misemitted"])

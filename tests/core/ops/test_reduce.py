@@ -14,9 +14,19 @@ from triskele.core.transforms.vmap import vmap
 
 REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.mean, np.var, np.std, np.ptp, np.any, np.all, np.argmax, np.argmin,
               np.count_nonzero, np.average,
-              np.median, np.amax, np.amin]
-NAN_REDUCTIONS = [np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.nanvar, np.nanstd, np.nanmedian,
-                  np.nanargmax, np.nanargmin]
+              np.median, np.amax, np.amin]  # fmt: skip
+NAN_REDUCTIONS = [
+    np.nansum,
+    np.nanprod,
+    np.nanmax,
+    np.nanmin,
+    np.nanmean,
+    np.nanvar,
+    np.nanstd,
+    np.nanmedian,
+    np.nanargmax,
+    np.nanargmin,
+]
 
 
 @pytest.mark.parametrize(
@@ -38,17 +48,28 @@ def test_as_numpy(f, axis, rng):
         assert_as_numpy(lambda x: f(x, axis=axis), x, grads=False)
 
 
-@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint32, np.int64, np.float32, np.complex64],
-                         ids=lambda d: d.__name__)
+@pytest.mark.parametrize(
+    "dtype", [np.bool_, np.int8, np.uint32, np.int64, np.float32, np.complex64], ids=lambda d: d.__name__
+)
 def test_result_types(dtype, rng):
     x = (rng.normal(size=(3, 4)) * 3).astype(dtype)
     ordered = x.dtype.kind != "c"
 
     def f(x):
-        out = [np.sum(x), np.prod(x, axis=0), np.mean(x), np.var(x, axis=1), np.std(x), np.any(x), np.all(x, axis=0),
-               np.cumsum(x, axis=0),
-               np.cumprod(x), np.sum(x, dtype=np.float32 if ordered
-                                     else np.complex64), np.mean(x, dtype=np.complex128), np.count_nonzero(x)]
+        out = [
+            np.sum(x),
+            np.prod(x, axis=0),
+            np.mean(x),
+            np.var(x, axis=1),
+            np.std(x),
+            np.any(x),
+            np.all(x, axis=0),
+            np.cumsum(x, axis=0),
+            np.cumprod(x),
+            np.sum(x, dtype=np.float32 if ordered else np.complex64),
+            np.mean(x, dtype=np.complex128),
+            np.count_nonzero(x),
+        ]
         return out + [np.max(x), np.min(x, axis=0), np.argmax(x), np.sort(x), np.median(x)] if ordered else out
 
     graph, _ = make_graph(f, [spec_of(x)])
@@ -114,10 +135,12 @@ def test_further_forms(name, rng):
 # -------------------------------------------------------
 
 
-@pytest.mark.parametrize("x", [[2.0, 3.0, 0.5], [2.0, 0.0, 0.5, 1.5, 3.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [3.0],
-                               [0.0]], ids=str)
-@pytest.mark.parametrize("f", [np.prod, np.cumprod, lambda x: np.prod(np.stack([x, 1 - x]), axis=1)],
-                         ids=["prod", "cumprod", "prod_axis"])
+@pytest.mark.parametrize(
+    "x", [[2.0, 3.0, 0.5], [2.0, 0.0, 0.5, 1.5, 3.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [3.0], [0.0]], ids=str
+)
+@pytest.mark.parametrize(
+    "f", [np.prod, np.cumprod, lambda x: np.prod(np.stack([x, 1 - x]), axis=1)], ids=["prod", "cumprod", "prod_axis"]
+)
 def test_products_with_zeros_to_third_order(f, x):
     check_grads(f, (np.array(x),), order=3)
 
@@ -138,6 +161,7 @@ def test_ties_share_the_derivative():
 
 def test_compiled_slopes_of_extremes_that_rounding_could_hide():
     """The elements are products and sums, which two loops may round differently."""
+
     def rows(w, b, x):
         return np.sum(vmap(lambda z: np.max(z[None], axis=-1)[0])(x @ w + b))
 
@@ -172,23 +196,29 @@ def test_running_extremes_of_equal_elements(rng):
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_empty_arrays(shape):
     x = np.zeros(shape)
-    assert_as_numpy(lambda x: (np.sum(x), np.prod(x, axis=0), np.any(x), np.all(x, axis=-1), np.cumsum(x),
-                               np.cumprod(x, axis=0)), x, grads=False)
+    assert_as_numpy(
+        lambda x: (np.sum(x), np.prod(x, axis=0), np.any(x), np.all(x, axis=-1), np.cumsum(x), np.cumprod(x, axis=0)),
+        x,
+        grads=False,
+    )
     assert grad(np.sum)(x).shape == grad(np.prod)(x).shape == shape
 
 
-@pytest.mark.parametrize("f, error, message", [
-    (lambda x: np.max(x[:0]), ValueError, "zero-size array to reduction operation maximum which has no identity"),
-    (lambda x: np.argmin(x[:0]), ValueError, "attempt to get argmin of an empty sequence"),
-    (lambda x: np.sum(x, axis=2), np.exceptions.AxisError, "axis 2 is out of bounds for array of dimension 2"),
-    (lambda x: np.sum(x, axis=(0, 0)), ValueError, "duplicate"),
-    (lambda x: np.max(x, where=x > 0), ValueError, "initial"),
-    (lambda x: np.average(x, weights=np.ones(2)), TypeError, "Axis must be specified"),
-    (lambda x: np.cumsum(x, axis=5), np.exceptions.AxisError, "axis 5"),
-    (lambda x: np.cumulative_sum(x), ValueError, "axis"),
-    (lambda x: np.diff(x, n=-1), ValueError, "non-negative"),
-    (lambda x: np.gradient(x[:1], axis=0), ValueError, "too small"),
-])
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (lambda x: np.max(x[:0]), ValueError, "zero-size array to reduction operation maximum which has no identity"),
+        (lambda x: np.argmin(x[:0]), ValueError, "attempt to get argmin of an empty sequence"),
+        (lambda x: np.sum(x, axis=2), np.exceptions.AxisError, "axis 2 is out of bounds for array of dimension 2"),
+        (lambda x: np.sum(x, axis=(0, 0)), ValueError, "duplicate"),
+        (lambda x: np.max(x, where=x > 0), ValueError, "initial"),
+        (lambda x: np.average(x, weights=np.ones(2)), TypeError, "Axis must be specified"),
+        (lambda x: np.cumsum(x, axis=5), np.exceptions.AxisError, "axis 5"),
+        (lambda x: np.cumulative_sum(x), ValueError, "axis"),
+        (lambda x: np.diff(x, n=-1), ValueError, "non-negative"),
+        (lambda x: np.gradient(x[:1], axis=0), ValueError, "too small"),
+    ],
+)
 def test_errors_are_numpys(f, error, message):
     x = np.ones((3, 4))
     with pytest.raises(error):

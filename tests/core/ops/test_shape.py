@@ -103,21 +103,27 @@ def test_dtypes_are_kept(dtype, rng):
     assert_as_numpy(lambda x: (np.pad(x, 1), np.roll(x, 1), np.stack([x, x]), x[::-1], np.tile(x, 2)), x, grads=False)
 
 
-@pytest.mark.parametrize("f, error, message", [
-    (lambda x: x.reshape(7, -1), ValueError, "cannot reshape array of size 20"),
-    (lambda x: x.reshape(-1, -1), ValueError, "one unknown dimension"),
-    (lambda x: np.transpose(x, (0, 0)), ValueError, "axes don't match"),
-    (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "axis 2 is out of bounds for array of dimension 2"),
-    (lambda x: np.squeeze(x, 0), ValueError, r"\(4, 5\)"),
-    (lambda x: np.concatenate([x, x[:, :2]]), ValueError,
-     r"shape \(4, 5\) and the array at index 1 has shape \(4, 2\)"),
-    (lambda x: np.stack([x, x[0]]), ValueError, r"same shape, got \[\(4, 5\), \(5,\)\]"),
-    (lambda x: np.split(x, 3), ValueError, "4 elements in 3 parts"),
-    (lambda x: np.broadcast_to(x, (3, 5)), ValueError, r"\(4, 5\).*\(3, 5\)"),
-    (lambda x: np.pad(x, 1, mode="sideways"), ValueError, "sideways"),
-    (lambda x: np.pad(x, -1), ValueError, "negative"),
-    (lambda x: np.concatenate([x[0, 0], x[0, 0]]), ValueError, "zero-dimensional"),
-])
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (lambda x: x.reshape(7, -1), ValueError, "cannot reshape array of size 20"),
+        (lambda x: x.reshape(-1, -1), ValueError, "one unknown dimension"),
+        (lambda x: np.transpose(x, (0, 0)), ValueError, "axes don't match"),
+        (lambda x: np.swapaxes(x, 0, 2), np.exceptions.AxisError, "axis 2 is out of bounds for array of dimension 2"),
+        (lambda x: np.squeeze(x, 0), ValueError, r"\(4, 5\)"),
+        (
+            lambda x: np.concatenate([x, x[:, :2]]),
+            ValueError,
+            r"shape \(4, 5\) and the array at index 1 has shape \(4, 2\)",
+        ),
+        (lambda x: np.stack([x, x[0]]), ValueError, r"same shape, got \[\(4, 5\), \(5,\)\]"),
+        (lambda x: np.split(x, 3), ValueError, "4 elements in 3 parts"),
+        (lambda x: np.broadcast_to(x, (3, 5)), ValueError, r"\(4, 5\).*\(3, 5\)"),
+        (lambda x: np.pad(x, 1, mode="sideways"), ValueError, "sideways"),
+        (lambda x: np.pad(x, -1), ValueError, "negative"),
+        (lambda x: np.concatenate([x[0, 0], x[0, 0]]), ValueError, "zero-dimensional"),
+    ],
+)
 def test_errors_are_numpys(f, error, message, rng):
     x = rng.normal(size=(4, 5))
     with pytest.raises(error):
@@ -126,20 +132,30 @@ def test_errors_are_numpys(f, error, message, rng):
         vjp(f, x)
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.reshape(x, np.array([2, 3])), lambda x: np.tril(x, -1), lambda x: np.triu(x),
-    lambda x: np.pad(x, 2, mode="linear_ramp", end_values=0.25), lambda x: np.linspace(x, np.float32(3), 5),
-], ids=["reshape by an array", "tril of a vector", "triu of a vector", "ramp", "linspace"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.reshape(x, np.array([2, 3])),
+        lambda x: np.tril(x, -1),
+        lambda x: np.triu(x),
+        lambda x: np.pad(x, 2, mode="linear_ramp", end_values=0.25),
+        lambda x: np.linspace(x, np.float32(3), 5),
+    ],
+    ids=["reshape by an array", "tril of a vector", "triu of a vector", "ramp", "linspace"],
+)
 def test_float32_as_numpy(f):
     assert_as_numpy(f, np.linspace(0.5, 3.0, 6, dtype=np.float32), grads=False, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("f", "error", "match"), [
-    (lambda x: np.reshape(x, (-2, -3)), ValueError, "cannot reshape"),
-    (lambda x: np.geomspace(0.0, x[0], 4), ValueError, "zero"),
-    (lambda x: np.concatenate([x, x], out=np.zeros(12)), TypeError, "out="),
-    (lambda x: np.stack([x, x], out=np.zeros((2, 6))), TypeError, "out="),
-])
+@pytest.mark.parametrize(
+    ("f", "error", "match"),
+    [
+        (lambda x: np.reshape(x, (-2, -3)), ValueError, "cannot reshape"),
+        (lambda x: np.geomspace(0.0, x[0], 4), ValueError, "zero"),
+        (lambda x: np.concatenate([x, x], out=np.zeros(12)), TypeError, "out="),
+        (lambda x: np.stack([x, x], out=np.zeros((2, 6))), TypeError, "out="),
+    ],
+)
 def test_refused(f, error, match):
     with pytest.raises(error, match=match):
         vjp(f, np.arange(6.0))

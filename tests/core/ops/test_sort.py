@@ -32,7 +32,13 @@ CASES = {
     **{
         f"quantile_{m}": lambda x, m=m: np.quantile(x, [[0.2], [0.7]], axis=1, method=m)
         for m in (
-            "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf", "higher", "midpoint",
+            "hazen",
+            "weibull",
+            "median_unbiased",
+            "normal_unbiased",
+            "interpolated_inverted_cdf",
+            "higher",
+            "midpoint",
             "nearest",
         )
     },
@@ -68,8 +74,13 @@ CASES = {
     "correlate": lambda x: [np.correlate(x[0, :2], x[1], m) for m in ("full", "same", "valid")],
     "correlate_complex": lambda x: np.correlate(x[0], x[1, :2] + 1j * x[2, :2], "same"),
     "polynomials": lambda x: (
-        np.polyval(x[0], x), np.polyder(x[0], 2), np.polyint(x[0], 2, [1.0, 2.0]), np.polyadd(x[0], x[1, :2]),
-        np.polysub(x[0], x[1]), np.polymul(x[0], x[1]), np.poly(x[0]),
+        np.polyval(x[0], x),
+        np.polyder(x[0], 2),
+        np.polyint(x[0], 2, [1.0, 2.0]),
+        np.polyadd(x[0], x[1, :2]),
+        np.polysub(x[0], x[1]),
+        np.polymul(x[0], x[1]),
+        np.poly(x[0]),
     ),
 }
 NOT_SMOOTH = {"quantile_higher", "quantile_nearest", "isin"}
@@ -77,13 +88,24 @@ NOT_SMOOTH = {"quantile_higher", "quantile_nearest", "isin"}
 
 @pytest.mark.parametrize("name", CASES)
 def test_as_numpy(name, rng):
-    assert_as_numpy(CASES[name], rng.permutation(np.linspace(-1.63, 1.71, 20)).reshape(4, 5),
-                    grads=name not in NOT_SMOOTH)
+    assert_as_numpy(
+        CASES[name], rng.permutation(np.linspace(-1.63, 1.71, 20)).reshape(4, 5), grads=name not in NOT_SMOOTH
+    )
 
 
-@pytest.mark.parametrize("f", [np.unique, np.nonzero, np.argwhere, np.flatnonzero, lambda x: np.where(x > 0),
-                               lambda x: x[x > 0], lambda x: np.unique_counts(x).counts],
-                         ids=["unique", "nonzero", "argwhere", "flatnonzero", "where", "mask", "unique_counts"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.unique,
+        np.nonzero,
+        np.argwhere,
+        np.flatnonzero,
+        lambda x: np.where(x > 0),
+        lambda x: x[x > 0],
+        lambda x: np.unique_counts(x).counts,
+    ],
+    ids=["unique", "nonzero", "argwhere", "flatnonzero", "where", "mask", "unique_counts"],
+)
 def test_shapes_that_depend_on_values_need_values(f, rng):
     x = rng.integers(-2, 3, (3, 4)).astype(float)
     assert_same(vjp(lambda x: tuple(np.atleast_1d(f(x))), x)[0], tuple(np.atleast_1d(f(x))), 0, "on a tape")
@@ -134,17 +156,20 @@ def test_traced_positions_of_bincount_need_a_number_of_bins():
         jit(np.bincount)(np.array([0, 1]))
 
 
-@pytest.mark.parametrize("f, error, message", [
-    (lambda x: np.take(x, [9]), IndexError, "index 9 is out of bounds for axis 0 with size 3"),
-    (lambda x: np.take(x, np.array([0.5])), TypeError, "Cannot cast array data"),
-    (lambda x: np.take_along_axis(x, np.array([[0]]), axis=0), ValueError, "same number of dimensions|dimensions"),
-    (lambda x: np.quantile(x, 1.5), ValueError, r"range \[0, 1\]"),
-    (lambda x: np.quantile(x, 0.5, method="best"), ValueError, "best"),
-    (lambda x: np.searchsorted(x, 1.0, side="middle"), ValueError, "side"),
-    (lambda x: np.interp(1.0, x, x[:2]), ValueError, "same length"),
-    (lambda x: np.partition(x, 7), ValueError, r"kth\(=7\) out of bounds \(3\)"),
-    (lambda x: np.select([], []), ValueError, "empty condition list"),
-])
+@pytest.mark.parametrize(
+    "f, error, message",
+    [
+        (lambda x: np.take(x, [9]), IndexError, "index 9 is out of bounds for axis 0 with size 3"),
+        (lambda x: np.take(x, np.array([0.5])), TypeError, "Cannot cast array data"),
+        (lambda x: np.take_along_axis(x, np.array([[0]]), axis=0), ValueError, "same number of dimensions|dimensions"),
+        (lambda x: np.quantile(x, 1.5), ValueError, r"range \[0, 1\]"),
+        (lambda x: np.quantile(x, 0.5, method="best"), ValueError, "best"),
+        (lambda x: np.searchsorted(x, 1.0, side="middle"), ValueError, "side"),
+        (lambda x: np.interp(1.0, x, x[:2]), ValueError, "same length"),
+        (lambda x: np.partition(x, 7), ValueError, r"kth\(=7\) out of bounds \(3\)"),
+        (lambda x: np.select([], []), ValueError, "empty condition list"),
+    ],
+)
 def test_errors_are_numpys(f, error, message):
     x = np.array([1.0, 2.0, 3.0])
     with pytest.raises(error):
@@ -157,9 +182,11 @@ def test_errors_are_numpys(f, error, message):
 # -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("f", [np.unique, np.unique_values, lambda x: np.unique_all(x).values,
-                               lambda x: np.trim_zeros(np.abs(x) - 1.0)],
-                         ids=["unique", "unique_values", "unique_all", "trim_zeros"])
+@pytest.mark.parametrize(
+    "f",
+    [np.unique, np.unique_values, lambda x: np.unique_all(x).values, lambda x: np.trim_zeros(np.abs(x) - 1.0)],
+    ids=["unique", "unique_values", "unique_all", "trim_zeros"],
+)
 def test_values_picked_by_value_keep_their_derivative(f):
     x = np.array([1.0, 3.0, 0.5, 3.0, -1.0])
     assert_same(vjp(f, x)[0], f(x), 0, "on a tape")
@@ -173,8 +200,9 @@ def test_second_derivative_beside_positions_found_by_value():
     assert_same(hessian(lambda x: np.sum(x[np.nonzero(x > 0)] ** 3))(x), np.diag([6.0, 0.0, 18.0]), 1e-14, "x > 0")
 
 
-@pytest.mark.parametrize("x", [[1.0, 2.0, np.inf], [1.0, np.inf, np.inf, np.inf], [-np.inf, 0.0, np.inf],
-                               [np.inf, np.nan, 1.0]])
+@pytest.mark.parametrize(
+    "x", [[1.0, 2.0, np.inf], [1.0, np.inf, np.inf, np.inf], [-np.inf, 0.0, np.inf], [np.inf, np.nan, 1.0]]
+)
 def test_infinite_elements_have_medians(x):
     x = np.array(x)
     assert_same(vjp(np.median, x)[0], np.median(x), 0, "median")
@@ -187,8 +215,9 @@ def test_bins_that_do_not_increase():
         assert_same(vjp(lambda x, bins=bins: np.digitize(x, bins), x)[0], np.digitize(x, bins), 0, str(bins))
     with pytest.raises(ValueError, match="monotonically"):
         vjp(lambda x: np.digitize(x, np.array([1.0, 3.0, 2.0])), x)
-    assert_same(vjp(lambda x: np.histogram(x, 3), np.full(3, 2.0))[0], np.histogram(np.full(3, 2.0), 3), 0,
-                "equal values")
+    assert_same(
+        vjp(lambda x: np.histogram(x, 3), np.full(3, 2.0))[0], np.histogram(np.full(3, 2.0), 3), 0, "equal values"
+    )
 
 
 def test_bincount_counts_no_negative_positions():

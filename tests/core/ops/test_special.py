@@ -32,11 +32,14 @@ UFUNCS = {
     **dict.fromkeys(
         "erf erfc erfcx erfi erfinv erfcinv dawsn ndtr ndtri log_ndtr expit logit log_expit entr exp10 cosm1 gammaln "
         "loggamma gamma psi expi exp1 spence "
-        "ellipk ellipe j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e".split(), (0,)),
+        "ellipk ellipe j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e".split(),
+        (0,),
+    ),
     **dict.fromkeys("xlogy xlog1py rel_entr kl_div huber pseudo_huber poch beta betaln binom".split(), (0, 1)),
     **dict.fromkeys("jv yv iv kv ive kve".split(), (1,)),
     **dict.fromkeys("gammainc gammaincc gammaincinv gammainccinv".split(), (1,)),
-    "betainc": (2,), "betaincinv": (2,),
+    "betainc": (2,),
+    "betaincinv": (2,),
 }
 
 
@@ -85,14 +88,13 @@ def test_complex_arguments(rng, name):
 def test_functions_that_scipy_keeps_in_python(rng):
     x = rng.uniform(0.5, 3, 4)
     for f, g in [
-        (lambda x: polygamma(0, x),
-         lambda x: sp.polygamma(0, x)), (lambda x: polygamma(3, x),
-                                         lambda x: sp.polygamma(3, x)), (lambda x: zeta(3.0, x),
-                                                                         lambda x: sp.zeta(3.0, x)),
-        (lambda x: multigammaln(x + 2, 3),
-         lambda x: sp.multigammaln(x + 2, 3)), (lambda x: np.real(lambertw(x)), lambda x: np.real(sp.lambertw(x))),
-        (special_gamma.factorial, sp.factorial), (lambda x: special_gamma.comb(x + 3, 2.0),
-                                                  lambda x: sp.comb(x + 3, 2)),
+        (lambda x: polygamma(0, x), lambda x: sp.polygamma(0, x)),
+        (lambda x: polygamma(3, x), lambda x: sp.polygamma(3, x)),
+        (lambda x: zeta(3.0, x), lambda x: sp.zeta(3.0, x)),
+        (lambda x: multigammaln(x + 2, 3), lambda x: sp.multigammaln(x + 2, 3)),
+        (lambda x: np.real(lambertw(x)), lambda x: np.real(sp.lambertw(x))),
+        (special_gamma.factorial, sp.factorial),
+        (lambda x: special_gamma.comb(x + 3, 2.0), lambda x: sp.comb(x + 3, 2)),
     ]:
         np.testing.assert_allclose(traced(f, x), g(x), rtol=1e-13)
         check_derivatives(f, x)
@@ -122,10 +124,12 @@ def test_removable_singularities(name):
     with mpmath.workdps(40):
         np.testing.assert_allclose(grad(f)(x), float(mpmath.diff(reference, x)), rtol=1e-13)
         if name != "spence":
-            np.testing.assert_allclose(grad(grad(f))(x), float(mpmath.diff(reference, x, 2).real), rtol=1e-12,
-                                       atol=1e-13)
-            np.testing.assert_allclose(grad(grad(grad(f)))(x), float(mpmath.diff(reference, x, 3).real), rtol=1e-11,
-                                       atol=1e-13)
+            np.testing.assert_allclose(
+                grad(grad(f))(x), float(mpmath.diff(reference, x, 2).real), rtol=1e-12, atol=1e-13
+            )
+            np.testing.assert_allclose(
+                grad(grad(grad(f)))(x), float(mpmath.diff(reference, x, 3).real), rtol=1e-11, atol=1e-13
+            )
 
 
 def test_tails_keep_their_digits():
@@ -137,8 +141,10 @@ def test_tails_keep_their_digits():
 @pytest.mark.parametrize(("name", "args"), [("jv", (1.0, 2.0)), ("zeta", (2.0, 2.0)), ("betainc", (1.0, 2.0, 0.5))])
 def test_orders_without_derivative_say_so(name, args):
     f = {"zeta": zeta}.get(name) or getattr(sp, name)
-    for attempt in (lambda: vjp(lambda v: f(v, *args[1:]), args[0])[1](1.0),
-                    lambda: jvp(lambda v: f(v, *args[1:]), args[:1], (1.0,))):
+    for attempt in (
+        lambda: vjp(lambda v: f(v, *args[1:]), args[0])[1](1.0),
+        lambda: jvp(lambda v: f(v, *args[1:]), args[:1], (1.0,)),
+    ):
         with pytest.raises(MissingRuleError, match=name):
             attempt()
 
@@ -150,8 +156,9 @@ def test_sums_of_exponentials(rng, axis):
         np.testing.assert_allclose(traced(lambda x: f(x, axis=axis), x), g(x, axis=axis), rtol=1e-13)  # noqa: B023
         check_derivatives(lambda x: f(x, axis=axis), x)  # noqa: B023
     for keep in (False, True):
-        for got, want in zip(logsumexp(x, axis, b, keep, return_sign=True),
-                             sp.logsumexp(x, axis, b, keep, return_sign=True), strict=True):
+        for got, want in zip(
+            logsumexp(x, axis, b, keep, return_sign=True), sp.logsumexp(x, axis, b, keep, return_sign=True), strict=True
+        ):
             np.testing.assert_allclose(got, want, rtol=1e-11)
     check_derivatives(lambda x, b: logsumexp(x, axis, b=b), x, np.abs(b))
     check_batched(lambda x: softmax(x, axis=axis), x)
@@ -178,7 +185,7 @@ def test_native_forms_agree_with_scipy_at_the_edges(name, dtype):
     edges = np.array(
         [0.0, 1e-30, 0.3, 0.499, 0.5, 0.501, 0.7, 1.0, 2.5, 30.0, -0.5, -1.0, -3.0, -30.0, np.nan, np.inf, -np.inf],
         dtype,
-    )
+    )  # fmt: skip
     args = np.meshgrid(edges, edges) if len(PRIMITIVES[name].domain) == 2 else [edges]
     with np.errstate(all="ignore"):
         want = getattr(sp, name)(*args)
@@ -207,9 +214,15 @@ def test_a_ufunc_that_shares_a_name_is_not_taken_for_scipys():
     assert special_sums.shift_p.differentiable is False
 
 
-@pytest.mark.parametrize(("f", "args"), [
-    (sp.logit, (0.0,)), (sp.rel_entr, (1.0, 0.0)), (sp.kl_div, (0.0, 0.0)), (np.fmod, (1.0, 0.0)),
-])
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (sp.logit, (0.0,)),
+        (sp.rel_entr, (1.0, 0.0)),
+        (sp.kl_div, (0.0, 0.0)),
+        (np.fmod, (1.0, 0.0)),
+    ],
+)
 def test_python_zeros_divide_as_numpys(f, args):
     with np.errstate(all="ignore"):
         expected = vjp(f, *map(np.float64, args))[1](1.0)

@@ -10,9 +10,21 @@ from triskele.core.graph.trace import make_graph
 from triskele.core.tensor import FUNCTIONS, Tensor
 
 VECTOR, MATRIX, NUMBER = np.array([0.25, 0.5, 0.75]), np.array([[2.0, 1.0], [1.0, 3.0]]), np.float64(0.5)
-ARGUMENTS = [(NUMBER,), (NUMBER, NUMBER), (NUMBER,) * 3, (VECTOR,), (VECTOR, VECTOR), (VECTOR, NUMBER),
-             (NUMBER, VECTOR), (NUMBER, VECTOR, VECTOR),
-             (MATRIX,), (MATRIX, MATRIX), (MATRIX, NUMBER), (VECTOR[:1],), (MATRIX[:1, :1],)]
+ARGUMENTS = [
+    (NUMBER,),
+    (NUMBER, NUMBER),
+    (NUMBER,) * 3,
+    (VECTOR,),
+    (VECTOR, VECTOR),
+    (VECTOR, NUMBER),
+    (NUMBER, VECTOR),
+    (NUMBER, VECTOR, VECTOR),
+    (MATRIX,),
+    (MATRIX, MATRIX),
+    (MATRIX, NUMBER),
+    (VECTOR[:1],),
+    (MATRIX[:1, :1],),
+]
 METHODS = [n for n in dir(VECTOR) if not n.startswith("_")]
 
 
@@ -44,8 +56,9 @@ def compare(f, args):
 
 
 def test_functions():
-    calls = {f"{f.__name__} of {args}": compare(f, args) for f in FUNCTIONS for args in ARGUMENTS
-             if hasattr(f, "__name__")}
+    calls = {
+        f"{f.__name__} of {args}": compare(f, args) for f in FUNCTIONS for args in ARGUMENTS if hasattr(f, "__name__")
+    }
     calls = {name: pair for name, pair in calls.items() if pair is not None}
     assert len(calls) > 200 and any(wanted for wanted, _ in calls.values())
     assert not {name: pair for name, pair in calls.items() if pair[0] != pair[1]}

@@ -54,8 +54,9 @@ def test_factors_of_a_softmax_regression_with_one_input_are_exact():
     _, found = estimate(lambda net, b: nn.cross_entropy(net(b[0]), b[1]), net, (X[:1], np.array([2])))
     p = nn.softmax(net(X[:1]))[0]
     x = np.append(X[0], 1)
-    np.testing.assert_allclose(np.kron(*found.factors[0]), np.kron(np.outer(x, x), np.diag(p) - np.outer(p, p)),
-                               atol=1e-15)
+    np.testing.assert_allclose(
+        np.kron(*found.factors[0]), np.kron(np.outer(x, x), np.diag(p) - np.outer(p, p)), atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("distribution", ["categorical", "bernoulli", "normal"])
@@ -74,8 +75,10 @@ def test_sampled_factors_have_the_exact_mean(distribution):
 
 
 def test_embedding_and_convolution_blocks_are_exact_for_linear_networks():
-    embedding = {"rows": nn.Embedding.init(random.key(0), 5, 3, dtype=np.float64),
-                 "out": nn.Linear.init(random.key(1), 3, 2, bias=False, dtype=np.float64)}
+    embedding = {
+        "rows": nn.Embedding.init(random.key(0), 5, 3, dtype=np.float64),
+        "out": nn.Linear.init(random.key(1), 3, 2, bias=False, dtype=np.float64),
+    }
     forward = lambda p, i: p["out"](p["rows"](i))
     indices = np.array([0, 3, 3, 1])
     batch = batch_for(forward, embedding, indices)
@@ -128,7 +131,10 @@ def test_diagonals_of_scales_and_gradients_of_other_parameters():
     batch = batch_for(forward, params, X)
     curvature, found = estimate(mean_squared(forward), params, batch)
     assert [(b.kind, b.parameters) for b in curvature.blocks] == [
-        ("gradient", ("power",)), ("diagonal", ("scale",)), ("diagonal", ("table",))]
+        ("gradient", ("power",)),
+        ("diagonal", ("scale",)),
+        ("diagonal", ("table",)),
+    ]
     fisher = exact_fisher(forward, params, X, 1 / batch[1].size)
     for k in (1, 2):
         np.testing.assert_allclose(np.ravel(found.factors[k][0]), np.diag(fisher[k][k]), atol=1e-14)
@@ -154,16 +160,21 @@ def test_several_uses_are_summed():
     curvature, tied = estimate(lambda e, i: loss([e, e], i), e, indices)
     assert curvature.blocks[0].uses == ("gather", "product")
     traces = [np.sum(a) if np.ndim(a) == 1 else np.trace(a) for f in apart.factors for a in f]
-    np.testing.assert_allclose(np.prod([np.trace(a) for a in tied.factors[0]]),
-                               traces[0] * traces[1] + traces[2] * traces[3])
+    np.testing.assert_allclose(
+        np.prod([np.trace(a) for a in tied.factors[0]]), traces[0] * traces[1] + traces[2] * traces[3]
+    )
 
 
 LAYERS = {
     "Linear": (nn.Linear.init(KEY, 3, 2), lambda n, x: n(x), X, "product"),
     "MLP": (nn.MLP.init(KEY, [3, 4, 2]), lambda n, x: n(x), X, "product"),
     "Conv": (nn.Conv1d(KEY, 3, 2, 2), lambda n, x: n(x[None]), X, "convolution"),
-    "ConvTranspose": (nn.ConvTranspose.init(KEY, 1, 3, 2, 2, stride=2), lambda n, x: n(x[None]), X,
-                      "convolution shift"),
+    "ConvTranspose": (
+        nn.ConvTranspose.init(KEY, 1, 3, 2, 2, stride=2),
+        lambda n, x: n(x[None]),
+        X,
+        "convolution shift",
+    ),
     "Embedding": (nn.Embedding.init(KEY, 4, 3), lambda n, x: n(x), np.arange(4), "gather"),
     "LayerNorm": (nn.LayerNorm.init(3), lambda n, x: n(x), X, "scale shift"),
     "GroupNorm": (nn.GroupNorm.init(4, groups=2), lambda n, x: n(np.concatenate([x, x[:, :1]], 1)), X, "scale shift"),
@@ -171,8 +182,12 @@ LAYERS = {
     "BatchNorm": (nn.BatchNorm.init(3), lambda n, x: n.train(x)[0], X, "scale shift"),
     "LSTM": (nn.LSTM.init(KEY, 3, 2), lambda n, x: n(x[:, None])[0], X, "product"),
     "GRU": (nn.GRU.init(KEY, 3, 2), lambda n, x: n(x[:, None])[0], X, "product shift"),
-    "MultiHeadAttention": (nn.MultiHeadAttention.init(KEY, 4, 2), lambda n, x: n(x), RNG.normal(size=(2, 5, 4)),
-                           "product"),
+    "MultiHeadAttention": (
+        nn.MultiHeadAttention.init(KEY, 4, 2),
+        lambda n, x: n(x),
+        RNG.normal(size=(2, 5, 4)),
+        "product",
+    ),
 }
 
 
@@ -228,12 +243,14 @@ def test_products_with_the_exact_fisher_matrix():
     vectors = [[RNG.normal(size=np.shape(p)) for p in tree.leaves(net)] for _ in range(2)]
     flat = [np.concatenate([np.ravel(v) for v in vector]) for vector in vectors]
     fisher = np.block(exact_fisher(forward, net, X, 1 / batch[1].size))
-    np.testing.assert_allclose(curvature.products(net, batch, found.weights, vectors),
-                               [[a @ fisher @ b for b in flat] for a in flat])
+    np.testing.assert_allclose(
+        curvature.products(net, batch, found.weights, vectors), [[a @ fisher @ b for b in flat] for a in flat]
+    )
 
 
 def test_weights_of_samples_enter_the_curvature():
     """A sample of weight two counts as the sample twice."""
+
     def loss(w, batch):
         x, y, weight = batch
         z = x @ w
@@ -248,12 +265,15 @@ def test_weights_of_samples_enter_the_curvature():
     np.testing.assert_allclose(a.factors[0][1], b.factors[0][1], atol=1e-14)
 
 
-@pytest.mark.parametrize(("loss", "message"), [
-    (lambda w, x: np.sum((x @ w) ** 2), "must contain a marked likelihood, got none"),
-    (lambda w, x: nn.mean_squared_error(x @ w, x @ w) * np.ones(2), "must be a real scalar"),
-    (lambda w, x: nn.mean_squared_error(x, 2 * x), "marked likelihood|depend on the parameters"),
-    (lambda w, x: core.checkpoint(lambda w: nn.mean_squared_error(x @ w, x[:, :2]))(w), "outside of it"),
-])
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda w, x: np.sum((x @ w) ** 2), "must contain a marked likelihood, got none"),
+        (lambda w, x: nn.mean_squared_error(x @ w, x @ w) * np.ones(2), "must be a real scalar"),
+        (lambda w, x: nn.mean_squared_error(x, 2 * x), "marked likelihood|depend on the parameters"),
+        (lambda w, x: core.checkpoint(lambda w: nn.mean_squared_error(x @ w, x[:, :2]))(w), "outside of it"),
+    ],
+)
 def test_bad_losses_are_refused(loss, message):
     with pytest.raises(ValueError, match=message):
         optim.curvature_blocks(loss, np.ones((3, 2)), X)

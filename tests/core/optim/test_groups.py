@@ -40,8 +40,10 @@ def test_each_part_has_its_own_optimizer(compiled):
 def test_a_frozen_part_costs_no_gradient():
     x = np.ones((16, 4), np.float32)
     frozen = optim.Groups([("layers[0].*", optim.Frozen())], default=optim.SGD(0.1))
-    flops = [core.jit(lambda net, state, o=o: o.step(net, core.grad(loss)(net, x), state)).lower(NET, o.init(NET)).flops
-             for o in (frozen, optim.SGD(0.1))]
+    flops = [
+        core.jit(lambda net, state, o=o: o.step(net, core.grad(loss)(net, x), state)).lower(NET, o.init(NET)).flops
+        for o in (frozen, optim.SGD(0.1))
+    ]
     assert flops[0] < 0.7 * flops[1]
 
 
@@ -73,13 +75,20 @@ def test_a_star_is_the_only_wildcard():
     assert [p[0] for p in core.tree.leaves(found)] == [1.0, 1.0, 0.5]
 
 
-@pytest.mark.parametrize("rules, message", [
-    ([("layers[0].wieght", optim.Frozen())],
-     r"rule 0, 'layers\[0\].wieght', must match a parameter, got none \(did you mean 'layers\[0\].weight'"),
-    ([("*.bias", optim.Adam()), ("layers[0].bias", optim.SGD(0.1))],
-     r"rule 1, 'layers\[0\].bias', must match a parameter, got only parameters of earlier rules"),
-    ([(lambda path, leaf: leaf.ndim > 5, optim.Frozen())], r"rule 0, <lambda>, must match a parameter, got none"),
-])
+@pytest.mark.parametrize(
+    "rules, message",
+    [
+        (
+            [("layers[0].wieght", optim.Frozen())],
+            r"rule 0, 'layers\[0\].wieght', must match a parameter, got none \(did you mean 'layers\[0\].weight'",
+        ),
+        (
+            [("*.bias", optim.Adam()), ("layers[0].bias", optim.SGD(0.1))],
+            r"rule 1, 'layers\[0\].bias', must match a parameter, got only parameters of earlier rules",
+        ),
+        ([(lambda path, leaf: leaf.ndim > 5, optim.Frozen())], r"rule 0, <lambda>, must match a parameter, got none"),
+    ],
+)
 def test_rules_without_parameters_are_named(rules, message):
     with pytest.raises(ValueError, match=f"Groups: {message}"):
         optim.Groups(rules, default=optim.Adam()).init(NET)

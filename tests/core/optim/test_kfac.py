@@ -58,14 +58,20 @@ def test_steps_are_those_of_the_formulas():
         found[0] = first.T @ first / 20, np.einsum("rik,rjk->ij", slopes, slopes) * 2 / 40
         found[1] = second.T @ second / 20, 20 * np.eye(2) * 2 / 40
         past = min(1 - 1 / (k + 1), 0.6)
-        factors = [new if old is None else tuple(past * a + (1 - past) * b for a, b in zip(old, new, strict=True))
-                   for old, new in zip(factors, found, strict=True)]
+        factors = [
+            new if old is None else tuple(past * a + (1 - past) * b for a, b in zip(old, new, strict=True))
+            for old, new in zip(factors, found, strict=True)
+        ]
         if k < 3 or k % 3 == 0:
             inverses = []
             for a, g in factors:
                 pi = np.sqrt(np.trace(a) / len(a) / (np.trace(g) / len(g)))
-                inverses.append((np.linalg.inv(a + np.sqrt(damping) * pi * np.eye(len(a))),
-                                 np.linalg.inv(g + np.sqrt(damping) / pi * np.eye(len(g)))))
+                inverses.append(
+                    (
+                        np.linalg.inv(a + np.sqrt(damping) * pi * np.eye(len(a))),
+                        np.linalg.inv(g + np.sqrt(damping) / pi * np.eye(len(g))),
+                    )
+                )
         for n, (a, g) in enumerate(inverses):
             velocity[n] = momentum * velocity[n] - rate * a @ grads[n] @ g
             weights[n] = weights[n] + velocity[n]
@@ -114,8 +120,12 @@ def test_a_step_that_is_far_too_long_raises_the_damping():
 
 def test_classifier_with_normalization_convolution_and_embedding_learns():
     key = random.split(random.key(0), 4)
-    net = {"embedding": nn.Embedding.init(key[0], 8, 4), "convolution": nn.Conv1d(key[1], 4, 8, 3),
-           "norm": nn.BatchNorm.init(8), "out": nn.Linear.init(key[2], 8, 3)}
+    net = {
+        "embedding": nn.Embedding.init(key[0], 8, 4),
+        "convolution": nn.Conv1d(key[1], 4, 8, 3),
+        "norm": nn.BatchNorm.init(8),
+        "out": nn.Linear.init(key[2], 8, 3),
+    }
 
     def loss(net, batch):
         h = nn.relu(net["norm"].train(net["convolution"](net["embedding"](batch[0])))[0])
@@ -143,10 +153,15 @@ def test_training_resumes_from_a_saved_state_bit_for_bit(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"damping": 0.0}, "damping must be a positive"), ({"decay": 1.0}, "decay must be"),
-    ({"inverse_every": 0}, "inverse_every must be an integer >= 1"), ({"learning_rate": 0.1}, "given together"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"damping": 0.0}, "damping must be a positive"),
+        ({"decay": 1.0}, "decay must be"),
+        ({"inverse_every": 0}, "inverse_every must be an integer >= 1"),
+        ({"learning_rate": 0.1}, "given together"),
+    ],
+)
 def test_bad_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         optim.KFAC(**options)

@@ -18,19 +18,26 @@ NIST = {
         lambda b, x: b[0] * (1 - np.exp(-b[1] * x)),
         [77.6, 114.9, 141.1, 190.8, 239.9, 289.0, 332.8, 378.4, 434.8, 477.3, 536.8, 593.1, 689.1, 760.0],
         [10.07, 14.73, 17.94, 23.93, 29.61, 35.18, 40.02, 44.82, 50.76, 55.05, 61.01, 66.40, 75.47, 81.78],
-        ([500, 1e-4], [250, 5e-4]), [2.3894212918e02, 5.5015643181e-04], 1.2455138894e-01),
+        ([500, 1e-4], [250, 5e-4]),
+        [2.3894212918e02, 5.5015643181e-04],
+        1.2455138894e-01,
+    ),
     "MGH09": (
         lambda b, x: b[0] * (x**2 + x * b[1]) / (x**2 + x * b[2] + b[3]),
         [4, 2, 1, 0.5, 0.25, 0.167, 0.125, 0.1, 0.0833, 0.0714, 0.0625],
         [0.1957, 0.1947, 0.1735, 0.1600, 0.0844, 0.0627, 0.0456, 0.0342, 0.0323, 0.0235, 0.0246],
         ([25, 39, 41.5, 39], [0.25, 0.39, 0.415, 0.39]),
-        [1.9280693458e-01, 1.9128232873e-01, 1.2305650693e-01, 1.3606233068e-01], 3.0750560385e-04),
+        [1.9280693458e-01, 1.9128232873e-01, 1.2305650693e-01, 1.3606233068e-01],
+        3.0750560385e-04,
+    ),
     "MGH10": (
         lambda b, x: b[0] * np.exp(b[1] / (x + b[2])),
         np.arange(50, 126, 5),
         [34780, 28610, 23650, 19630, 16370, 13720, 11540, 9744, 8261, 7030, 6005, 5147, 4427, 3820, 3307, 2872],
         ([2, 400000, 25000], [0.02, 4000, 250]),
-        [5.6096364710e-03, 6.1813463463e03, 3.4522363462e02], 8.7945855171e01),
+        [5.6096364710e-03, 6.1813463463e03, 3.4522363462e02],
+        8.7945855171e01,
+    ),
 }
 
 
@@ -39,8 +46,9 @@ NIST = {
 def test_certified_values_of_nist(name, start):
     f, x, y, starts, certified, squares = NIST[name]
     x, y = np.array(x, float), np.array(y, float)
-    fit = optim.LevenbergMarquardt(max_steps=5000).minimize(lambda b, x, y: f(b, x) - y,
-                                                            np.array(starts[start], float), x, y)
+    fit = optim.LevenbergMarquardt(max_steps=5000).minimize(
+        lambda b, x, y: f(b, x) - y, np.array(starts[start], float), x, y
+    )
     assert fit.converged, fit.message
     np.testing.assert_allclose(fit.params, certified, rtol=1e-6)
     assert 2 * fit.value == pytest.approx(squares, rel=1e-9)
@@ -121,8 +129,9 @@ def test_iterations_stop_at_the_first_step_that_meets_a_rule(method):
     costs = [0.5 * v @ v for v in r]
     predicted = [0.5 * np.sum((j @ np.linalg.lstsq(j, v)[0]) ** 2) for j, v in zip(jacobians, r, strict=True)]
     measures = {
-        "gradient": [np.max(np.abs(j.T @ v) / n) / np.linalg.norm(v)
-                     for j, v, n in zip(jacobians, r, norms, strict=True)],
+        "gradient": [
+            np.max(np.abs(j.T @ v) / n) / np.linalg.norm(v) for j, v, n in zip(jacobians, r, norms, strict=True)
+        ],
         "step": [np.inf, *[np.linalg.norm(s * (b - a)) / np.linalg.norm(s * a) for a, b, s in zip(x, x[1:], scale)]],
         "value": [np.inf, *[max(a - b, p) / a for a, b, p in zip(costs, costs[1:], predicted)]],
     }

@@ -146,8 +146,9 @@ def test_a_scaled_rate_is_a_smaller_rate(opt):
     for scale in (1.0, 0.5):
         same = dataclasses.replace(opt, learning_rate=rate * scale)
         np.testing.assert_allclose(step(scale)[0]["w"], same.step(params, params, state)[0]["w"], rtol=1e-14)
-    assert np.array_equal(optim.scaled(opt, 1.0).step(params, params, state)[0]["w"],
-                          opt.step(params, params, state)[0]["w"])
+    assert np.array_equal(
+        optim.scaled(opt, 1.0).step(params, params, state)[0]["w"], opt.step(params, params, state)[0]["w"]
+    )
 
 
 @every
@@ -174,21 +175,30 @@ def test_integer_parameters_are_named_by_path():
         optim.SGD(0.1).step(net, net, optim.SGD(0.1).init(np.ones(1)))
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: optim.SGD(-0.1), r"SGD: learning_rate must be a number >= 0, got -0.1"),
-    (lambda: optim.Adam(np.nan), r"Adam: learning_rate must be a number >= 0, got nan"),
-    (lambda: optim.Adam("0.1"), r"Adam: learning_rate must be a number >= 0, got '0.1'"),
-    (lambda: optim.Adam(b1=1.0), r"Adam: b1 must be a number >= 0 and < 1, got 1.0"),
-    (lambda: optim.Lion(b2=-0.1), r"Lion: b2 must be a number >= 0, got -0.1"),
-    (lambda: optim.SGD(0.1, momentum=1.1), r"SGD: momentum must be a number >= 0 and < 1, got 1.1"),
-    (lambda: optim.SGD(0.1, nesterov=0.9), r"SGD: nesterov must be True or False, got float 0.9"),
-    (lambda: optim.AdamW(weight_decay=-1), r"AdamW: weight_decay must be a number >= 0, got -1"),
-    (lambda: optim.FTRL(0.1, beta=0), r"FTRL: beta must be a positive number, got 0"),
-    (lambda: optim.ProximalAdagrad(0.1, initial=0.0), r"ProximalAdagrad: initial must be a positive number, got 0.0"),
-    (lambda: optim.Rprop(shrink=1.5), r"Rprop: shrink and grow must satisfy 0 < shrink < 1 < grow, got 1.5 and 1.2"),
-    (lambda: optim.Rprop(smallest=2), r"Rprop: smallest and largest must satisfy smallest <= 1 <= largest, got 2"),
-    (lambda: optim.clip_by_global_norm(np.ones(2), 0.0), r"clip_by_global_norm: limit must be a positive number"),
-])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: optim.SGD(-0.1), r"SGD: learning_rate must be a number >= 0, got -0.1"),
+        (lambda: optim.Adam(np.nan), r"Adam: learning_rate must be a number >= 0, got nan"),
+        (lambda: optim.Adam("0.1"), r"Adam: learning_rate must be a number >= 0, got '0.1'"),
+        (lambda: optim.Adam(b1=1.0), r"Adam: b1 must be a number >= 0 and < 1, got 1.0"),
+        (lambda: optim.Lion(b2=-0.1), r"Lion: b2 must be a number >= 0, got -0.1"),
+        (lambda: optim.SGD(0.1, momentum=1.1), r"SGD: momentum must be a number >= 0 and < 1, got 1.1"),
+        (lambda: optim.SGD(0.1, nesterov=0.9), r"SGD: nesterov must be True or False, got float 0.9"),
+        (lambda: optim.AdamW(weight_decay=-1), r"AdamW: weight_decay must be a number >= 0, got -1"),
+        (lambda: optim.FTRL(0.1, beta=0), r"FTRL: beta must be a positive number, got 0"),
+        (
+            lambda: optim.ProximalAdagrad(0.1, initial=0.0),
+            r"ProximalAdagrad: initial must be a positive number, got 0.0",
+        ),
+        (
+            lambda: optim.Rprop(shrink=1.5),
+            r"Rprop: shrink and grow must satisfy 0 < shrink < 1 < grow, got 1.5 and 1.2",
+        ),
+        (lambda: optim.Rprop(smallest=2), r"Rprop: smallest and largest must satisfy smallest <= 1 <= largest, got 2"),
+        (lambda: optim.clip_by_global_norm(np.ones(2), 0.0), r"clip_by_global_norm: limit must be a positive number"),
+    ],
+)
 def test_settings_that_cannot_be_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()

@@ -54,18 +54,21 @@ def test_inverse_root_is_equation_3_of_vaswani():
         assert rate(step - 1) == pytest.approx(width**-0.5 * min(step**-0.5, step * warmup**-1.5), rel=1e-12)
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: optim.one_cycle(0.1, 0), "one_cycle: steps must be a positive number, got 0"),
-    (lambda: optim.one_cycle(-0.1, 10), "one_cycle: peak must be a number >= 0, got -0.1"),
-    (lambda: optim.cosine_decay(-0.1, 10), "cosine_decay: start must be a number >= 0, got -0.1"),
-    (lambda: optim.one_cycle(0.1, 10, rise=1.0), "one_cycle: rise must be a number >= 0 and < 1, got 1.0"),
-    (lambda: optim.cosine_decay(0.1, -5), "cosine_decay: steps must be a positive number, got -5"),
-    (lambda: optim.cosine_restarts(0.1, 10, factor=0.5), "cosine_restarts: factor must be a number >= 1, got 0.5"),
-    (lambda: optim.polynomial_decay(0.1, 0), "polynomial_decay: steps must be a positive number, got 0"),
-    (lambda: optim.inverse_root(0.1, 0), "inverse_root: warmup must be a positive number, got 0"),
-    (lambda: optim.exponential_decay(0.1, 0.5, 0), "exponential_decay: every must be a positive number, got 0"),
-    (lambda: optim.warmup(-1, 0.1), "warmup: steps must be a number >= 0, got -1"),
-])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: optim.one_cycle(0.1, 0), "one_cycle: steps must be a positive number, got 0"),
+        (lambda: optim.one_cycle(-0.1, 10), "one_cycle: peak must be a number >= 0, got -0.1"),
+        (lambda: optim.cosine_decay(-0.1, 10), "cosine_decay: start must be a number >= 0, got -0.1"),
+        (lambda: optim.one_cycle(0.1, 10, rise=1.0), "one_cycle: rise must be a number >= 0 and < 1, got 1.0"),
+        (lambda: optim.cosine_decay(0.1, -5), "cosine_decay: steps must be a positive number, got -5"),
+        (lambda: optim.cosine_restarts(0.1, 10, factor=0.5), "cosine_restarts: factor must be a number >= 1, got 0.5"),
+        (lambda: optim.polynomial_decay(0.1, 0), "polynomial_decay: steps must be a positive number, got 0"),
+        (lambda: optim.inverse_root(0.1, 0), "inverse_root: warmup must be a positive number, got 0"),
+        (lambda: optim.exponential_decay(0.1, 0.5, 0), "exponential_decay: every must be a positive number, got 0"),
+        (lambda: optim.warmup(-1, 0.1), "warmup: steps must be a number >= 0, got -1"),
+    ],
+)
 def test_lengths_that_cannot_be_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()

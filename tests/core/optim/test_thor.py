@@ -76,8 +76,10 @@ def test_frozen_blocks_stay_and_the_rest_is_gradient_descent_with_momentum():
     for k, layer in enumerate(("0", "1")):
         left, right = first.inverses[k]
         gradient = np.vstack([grads.layers[k].weight, grads.layers[k].bias])
-        velocity, moved = [[np.vstack([t.layers[k].weight, t.layers[k].bias]) for t in pair]
-                           for pair in ((old.velocity, new.velocity), (before, after))]
+        velocity, moved = [
+            [np.vstack([t.layers[k].weight, t.layers[k].bias]) for t in pair]
+            for pair in ((old.velocity, new.velocity), (before, after))
+        ]
         np.testing.assert_allclose(velocity[1], 0.9 * velocity[0] + left @ gradient @ right, atol=1e-12, err_msg=layer)
         np.testing.assert_allclose(moved[1], moved[0] - 0.1 * velocity[1], atol=1e-12)
 
@@ -95,8 +97,10 @@ def test_split_factors_invert_and_multiply_block_by_block(n):
         turn = slice(None) if shape[0] == n else slice(None, None, -1)
         weight = RNG.normal(size=shape)
         curvature = Curvature("test", lambda w, x: nn.mean_squared_error(x @ w, x @ w), weight, np.ones((3, shape[0])))
-        a, b = (precondition(curvature, [block_inverse((factor, other)[turn], shape, damping)], [weight])[0]
-                for factor in (whole, split(whole, 16)))
+        a, b = (
+            precondition(curvature, [block_inverse((factor, other)[turn], shape, damping)], [weight])[0]
+            for factor in (whole, split(whole, 16))
+        )
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
@@ -111,10 +115,15 @@ def test_factors_are_split_where_the_largest_eigenvalue_is_kept():
     assert dense.factors[0][0].shape == (32, 32)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"w1": 0.1, "w2": 0.2}, "w2 must not be above w1"), ({"damping": 0.0}, "damping must be a positive"),
-    ({"check_every": 0}, "check_every must be an integer >= 1"), ({"split_loss": 2.0}, "split_loss must be"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"w1": 0.1, "w2": 0.2}, "w2 must not be above w1"),
+        ({"damping": 0.0}, "damping must be a positive"),
+        ({"check_every": 0}, "check_every must be an integer >= 1"),
+        ({"split_loss": 2.0}, "split_loss must be"),
+    ],
+)
 def test_bad_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         optim.THOR(0.1, **options)

@@ -90,7 +90,7 @@ def test_proximal_adagrad_minimizes_its_proximal_objective():
     for g in GRADIENTS[:3]:
         params, state = opt.step(START, g, state)
         root = np.sqrt(state.moment)
-        cost = lambda p: g * p + l1 * abs(p) + l2 / 2 * p**2 + (p - START)**2 * root / (2 * rate)  # noqa: B023
+        cost = lambda p: g * p + l1 * abs(p) + l2 / 2 * p**2 + (p - START) ** 2 * root / (2 * rate)  # noqa: B023
         for change in (-1e-4, 1e-4):
             assert (cost(params) <= cost(params + change)).all()
     same, _ = trajectory(optim.Adagrad(0.1, initial=0.1, epsilon=0))

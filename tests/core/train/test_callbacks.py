@@ -29,20 +29,23 @@ def run(values, *callbacks, epochs=None):
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(("values", "options", "epochs", "best"), [
-    ([3, 2, 1, 0.5], {"patience": 0}, 4, 4),  # always better: patience 0 does not stop at an improvement
-    ([3, 2, 2, 1], {"patience": 0}, 3, 2),  # the first epoch without improvement is the last
-    ([3, 2, 2, 2, 1, 1], {"patience": 2}, 6, 5),  # two are tolerated
-    ([3, 2, 2, 2, 2, 1], {"patience": 2}, 5, 2),
-    ([1, 0.0, 0.5, -1], {"patience": 1}, 4, 4),  # 0.0 is a value like any other
-    ([1, 0.0, 0.5, 0.0], {"patience": 1}, 4, 2),
-    ([0.5, 0.4, -0.1, 0.1], {"patience": 1, "baseline": 0.0}, 2, None),  # never below 0 within two epochs
-    ([0.5, -0.1, 0.2, 0.2], {"patience": 1, "baseline": 0.0}, 4, 2),
-    ([3, 2.95, 2.9, 2.8], {"patience": 2, "min_delta": 0.15}, 4, 4),  # small steps add up from the last best value
-    ([NAN, NAN, 1, 0.5], {"patience": 1}, 2, None),  # NaN is no improvement
-    ([1, NAN, 0.5, NAN, NAN], {"patience": 1}, 5, 3),
-    ([1, 2, 3, 3], {"patience": 0, "mode": "max"}, 4, 3),
-])
+@pytest.mark.parametrize(
+    ("values", "options", "epochs", "best"),
+    [
+        ([3, 2, 1, 0.5], {"patience": 0}, 4, 4),  # always better: patience 0 does not stop at an improvement
+        ([3, 2, 2, 1], {"patience": 0}, 3, 2),  # the first epoch without improvement is the last
+        ([3, 2, 2, 2, 1, 1], {"patience": 2}, 6, 5),  # two are tolerated
+        ([3, 2, 2, 2, 2, 1], {"patience": 2}, 5, 2),
+        ([1, 0.0, 0.5, -1], {"patience": 1}, 4, 4),  # 0.0 is a value like any other
+        ([1, 0.0, 0.5, 0.0], {"patience": 1}, 4, 2),
+        ([0.5, 0.4, -0.1, 0.1], {"patience": 1, "baseline": 0.0}, 2, None),  # never below 0 within two epochs
+        ([0.5, -0.1, 0.2, 0.2], {"patience": 1, "baseline": 0.0}, 4, 2),
+        ([3, 2.95, 2.9, 2.8], {"patience": 2, "min_delta": 0.15}, 4, 4),  # small steps add up from the last best value
+        ([NAN, NAN, 1, 0.5], {"patience": 1}, 2, None),  # NaN is no improvement
+        ([1, NAN, 0.5, NAN, NAN], {"patience": 1}, 5, 3),
+        ([1, 2, 3, 3], {"patience": 0, "mode": "max"}, 4, 3),
+    ],
+)
 def test_early_stopping(values, options, epochs, best):
     stopping = train.EarlyStopping("loss", **options)
     model, history, weights = run(values, stopping)
@@ -52,13 +55,16 @@ def test_early_stopping(values, options, epochs, best):
     assert (history.stopped is None) == (epochs == len(values) and stopping.waited <= stopping.patience)
 
 
-@pytest.mark.parametrize(("values", "options", "scales"), [
-    ([2, 1, 1, 1, 1], {"patience": 0, "factor": 0.5}, [1, 1, 0.5, 0.25, 0.125]),
-    ([2, 1, 1, 1, 1, 1], {"patience": 1, "factor": 0.5}, [1, 1, 1, 0.5, 0.5, 0.25]),
-    ([2, 1, 1, 1, 1, 1], {"patience": 0, "factor": 0.5, "cooldown": 2}, [1, 1, 0.5, 0.5, 0.5, 0.25]),
-    ([2, 2, 2, 2], {"patience": 0, "factor": 0.1, "min_scale": 0.05}, [1, 0.1, 0.05, 0.05]),
-    ([1, 0.0, 0.0, -1], {"patience": 0, "factor": 0.5}, [1, 1, 0.5, 0.5]),
-])
+@pytest.mark.parametrize(
+    ("values", "options", "scales"),
+    [
+        ([2, 1, 1, 1, 1], {"patience": 0, "factor": 0.5}, [1, 1, 0.5, 0.25, 0.125]),
+        ([2, 1, 1, 1, 1, 1], {"patience": 1, "factor": 0.5}, [1, 1, 1, 0.5, 0.5, 0.25]),
+        ([2, 1, 1, 1, 1, 1], {"patience": 0, "factor": 0.5, "cooldown": 2}, [1, 1, 0.5, 0.5, 0.5, 0.25]),
+        ([2, 2, 2, 2], {"patience": 0, "factor": 0.1, "min_scale": 0.05}, [1, 0.1, 0.05, 0.05]),
+        ([1, 0.0, 0.0, -1], {"patience": 0, "factor": 0.5}, [1, 1, 0.5, 0.5]),
+    ],
+)
 def test_reduced_rates(values, options, scales):
     seen = []
     last = train.Lambda(epoch_end=lambda run: seen.append(run.rate_scale))
@@ -78,15 +84,20 @@ def test_the_best_parameters_come_back_after_an_error():
     weights = []
     note = train.Lambda(epoch_end=lambda run: weights.append(float(run.net.weight[0, 0])))
     with pytest.raises(RuntimeError):
-        model.fit([(np.ones((2, 1)), np.zeros((2, 1)))], 5, callbacks=[
-            note, Fixed([2, 1, 1.5, 1]), train.EarlyStopping("loss"), train.Lambda(epoch_end=fail)])
+        model.fit(
+            [(np.ones((2, 1)), np.zeros((2, 1)))],
+            5,
+            callbacks=[note, Fixed([2, 1, 1.5, 1]), train.EarlyStopping("loss"), train.Lambda(epoch_end=fail)],
+        )
     assert float(model.net.weight[0, 0]) == weights[1]
 
 
 def test_a_schedule_of_epochs_and_hooks_in_their_order():
     seen = []
-    hooks = {name: (lambda run, name=name: seen.append(name)) for name in
-             ("run_begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "run_end")}
+    hooks = {
+        name: (lambda run, name=name: seen.append(name))
+        for name in ("run_begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "run_end")
+    }
     _, _, weights = run([1, 1], train.Schedule(lambda epoch: 0.5**epoch), train.Lambda(**hooks))
     assert seen == ["run_begin", *["epoch_begin", "step_begin", "step_end", "epoch_end"] * 2, "run_end"]
     np.testing.assert_allclose([weights[0], weights[1] / weights[0]], [1 - 0.02, 1 - 0.01])

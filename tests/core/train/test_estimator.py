@@ -95,14 +95,17 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):
         make().fit(x + 1, y, checkpoint=tmp_path / "a")
 
 
-@pytest.mark.parametrize("options, data, words", [
-    ({"kind": "clusterer"}, {}, "kind must be None, 'classifier' or 'regressor', got 'clusterer'"),
-    ({"epochs": 0}, {}, "epochs must be an integer >= 1"),
-    ({}, {"sample_weight": -np.ones(4)}, r"sample_weight must be 4 numbers >= 0"),
-    ({}, {"y": [0.5, 1, 2, 3]}, "Unknown label type"),
-    ({"kind": "regressor"}, {"y": np.ones((3, 2))}, "targets must be an array of 4"),
-    ({"kind": "regressor"}, {"y": [1, 2, 3, np.nan]}, "targets must be finite, got NaN"),
-])
+@pytest.mark.parametrize(
+    "options, data, words",
+    [
+        ({"kind": "clusterer"}, {}, "kind must be None, 'classifier' or 'regressor', got 'clusterer'"),
+        ({"epochs": 0}, {}, "epochs must be an integer >= 1"),
+        ({}, {"sample_weight": -np.ones(4)}, r"sample_weight must be 4 numbers >= 0"),
+        ({}, {"y": [0.5, 1, 2, 3]}, "Unknown label type"),
+        ({"kind": "regressor"}, {"y": np.ones((3, 2))}, "targets must be an array of 4"),
+        ({"kind": "regressor"}, {"y": [1, 2, 3, np.nan]}, "targets must be finite, got NaN"),
+    ],
+)
 def test_bad_data_are_named(options, data, words):
     with pytest.raises(ValueError, match=f"Estimator.*{words}"):
         train.Estimator(mlp, **options).fit(**{"x": np.eye(4), "y": [0, 1, 0, 1], **data})

@@ -36,8 +36,15 @@ def test_arrays_that_hold_no_numbers(dtype):
             model().fit(source, epochs=1)
 
 
-@pytest.mark.parametrize("layout", [np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2],
-                                    lambda x: x[::-1].copy()[::-1], lambda x: x.astype(">f4")])
+@pytest.mark.parametrize(
+    "layout",
+    [
+        np.asfortranarray,
+        lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+        lambda x: x[::-1].copy()[::-1],
+        lambda x: x.astype(">f4"),
+    ],
+)
 def test_the_layout_of_arrays_does_not_matter(layout):
     np.testing.assert_array_equal(layout(X), X)
     for a, b in zip(*states(fit(layout(X)), fit(X)), strict=True):

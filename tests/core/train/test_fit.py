@@ -189,9 +189,11 @@ def test_a_killed_run_resumes_bit_for_bit(as_stream, tmp_path):
         callbacks = [train.EarlyStopping("accuracy", patience=50), train.ReduceLROnPlateau("loss", patience=1)]
         checkpoint = train.Checkpoint(folder, every=1 if as_stream else "epoch", best="loss")
         if kill is not None:
+
             def die(run):
                 if run.step >= kill:
                     raise Killed
+
             callbacks.append(train.Lambda(step_end=die) if as_stream else train.Lambda(epoch_end=die))
         else:
             callbacks.append(train.Lambda())
@@ -220,8 +222,9 @@ model().fit(Streamed(batches()), epochs=4, checkpoint={str(tmp_path)!r} + sys.ar
             callbacks=[train.Lambda(step_end=kick)])
 """
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, None)):
-        done = subprocess.run([sys.executable, "-c", script, str(int(number))], capture_output=True, text=True,
-                              env={**os.environ})
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(int(number))], capture_output=True, text=True, env={**os.environ}
+        )
         said = "KeyboardInterrupt: Model.fit: stopped in epoch 2 after step 6" in done.stderr
         assert done.returncode == status or status is None and said, done.stderr
         m = model()
@@ -233,8 +236,10 @@ model().fit(Streamed(batches()), epochs=4, checkpoint={str(tmp_path)!r} + sys.ar
 
 class TestBadInput:
     def test_losses(self):
-        for loss, message in ((lambda p, t: p, "the loss must have shape .., got .32, 2. .a scalar"),
-                              (lambda p, t: np.mean(t * 1.0), "depend on the parameters")):
+        for loss, message in (
+            (lambda p, t: p, "the loss must have shape .., got .32, 2. .a scalar"),
+            (lambda p, t: np.mean(t * 1.0), "depend on the parameters"),
+        ):
             with pytest.raises(ValueError, match=message):
                 train.Model(network(), loss).fit(batches(), epochs=1)
 

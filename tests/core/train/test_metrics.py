@@ -46,18 +46,32 @@ def test_classification_equals_scikit_learn(seed):
     t, p, w = targets[counted], labels[counted], weights[counted]
     expected = sk.accuracy_score(t, p, sample_weight=w)
     assert value(metrics.Accuracy(), scores, targets, weights) == pytest.approx(expected)
-    np.testing.assert_allclose(value(metrics.ConfusionMatrix(5), labels, targets, weights),
-                               sk.confusion_matrix(t, p, labels=range(5), sample_weight=w), rtol=1e-14)
-    np.testing.assert_allclose(value(metrics.ConfusionMatrix(5, normalize="all"), scores, targets),
-                               sk.confusion_matrix(targets, labels, labels=range(5), normalize="all"), rtol=1e-14)
+    np.testing.assert_allclose(
+        value(metrics.ConfusionMatrix(5), labels, targets, weights),
+        sk.confusion_matrix(t, p, labels=range(5), sample_weight=w),
+        rtol=1e-14,
+    )
+    np.testing.assert_allclose(
+        value(metrics.ConfusionMatrix(5, normalize="all"), scores, targets),
+        sk.confusion_matrix(targets, labels, labels=range(5), normalize="all"),
+        rtol=1e-14,
+    )
     distinct = scores + np.linspace(0, 1e-3, 5)  # scikit-learn breaks ties another way
     expected = peer(sk.top_k_accuracy_score, t, distinct[counted], k=2, labels=range(5), sample_weight=w)
     assert value(metrics.TopK(2), distinct, targets, weights) == pytest.approx(expected)
     assert value(metrics.TopK(1), scores, targets) == value(metrics.Accuracy(), scores, targets)
 
 
-@pytest.mark.parametrize("name, function", [("Precision", sk.precision_score), ("Recall", sk.recall_score),
-                                            ("F1", sk.f1_score), ("Dice", sk.f1_score), ("IoU", sk.jaccard_score)])
+@pytest.mark.parametrize(
+    "name, function",
+    [
+        ("Precision", sk.precision_score),
+        ("Recall", sk.recall_score),
+        ("F1", sk.f1_score),
+        ("Dice", sk.f1_score),
+        ("IoU", sk.jaccard_score),
+    ],
+)
 def test_ratios_of_counts_equal_scikit_learn(name, function):
     metric = getattr(metrics, name)
     for seed in range(3):
@@ -99,8 +113,11 @@ def test_areas_equal_scikit_learn(seed):
 def test_regression_equals_scikit_learn():
     rng = np.random.default_rng(0)
     t, p, w = rng.normal(1e4, 1, (50, 3)), rng.normal(1e4, 1, (50, 3)), rng.integers(0, 3, 50) * 0.7
-    for metric, function in ((metrics.MAE(), sk.mean_absolute_error), (metrics.MSE(), sk.mean_squared_error),
-                             (metrics.R2(3), sk.r2_score)):
+    for metric, function in (
+        (metrics.MAE(), sk.mean_absolute_error),
+        (metrics.MSE(), sk.mean_squared_error),
+        (metrics.R2(3), sk.r2_score),
+    ):
         assert value(metric, p, t, w) == pytest.approx(function(t, p, sample_weight=w), rel=1e-10)
     assert value(metrics.RMSE(), p, t) == pytest.approx(np.sqrt(np.mean((p - t) ** 2)))
     assert value(metrics.R2(), p, t) == pytest.approx(sk.r2_score(t.ravel(), p.ravel()), rel=1e-10)
@@ -127,8 +144,9 @@ def test_calibration_error_equals_loop_over_bins():
     assert value(metrics.CalibrationError(), p, targets, w) == pytest.approx(error)
     assert value(metrics.CalibrationError(logits=True), logits, targets, w) == pytest.approx(error)
     pairs = p[:, :2] / p[:, :2].sum(axis=1, keepdims=True)
-    assert value(metrics.CalibrationError(), pairs[:, 1], targets > 1) == \
-        pytest.approx(value(metrics.CalibrationError(), pairs, targets > 1))
+    assert value(metrics.CalibrationError(), pairs[:, 1], targets > 1) == pytest.approx(
+        value(metrics.CalibrationError(), pairs, targets > 1)
+    )
 
 
 def test_bins_of_the_calibration_error_are_closed_above():
@@ -154,8 +172,11 @@ def test_bleu_equals_sacrebleu(case):
         assert value(metric, case["predictions"], case["references"]) == pytest.approx(expected, abs=1e-12)
     single = [r[0] for r in case["references"]]
     assert value(metric, case["predictions"], single) == value(metric, case["predictions"], [[r] for r in single])
-    tokens = value(metric, [p.split() for p in case["predictions"]],
-                   [[r.split() for r in several] for several in case["references"]])
+    tokens = value(
+        metric,
+        [p.split() for p in case["predictions"]],
+        [[r.split() for r in several] for several in case["references"]],
+    )
     assert tokens == value(metric, case["predictions"], case["references"])
 
 
@@ -171,7 +192,7 @@ def test_bleu_of_integer_tokens():
 def test_hausdorff_equals_scipy(shape):
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 4, *shape)) < 0.4
-    spacing = np.array([0.5, 2.0, 1.5])[:len(shape)]
+    spacing = np.array([0.5, 2.0, 1.5])[: len(shape)]
 
     def surface(region):
         padded = np.pad(region, 1)
@@ -191,8 +212,15 @@ def test_hausdorff_equals_scipy(shape):
     assert value(metrics.Hausdorff(), nothing, b) == np.inf
 
 
-CLASSIFIED = [metrics.Accuracy(), metrics.TopK(2), metrics.ConfusionMatrix(), metrics.F1("macro"), metrics.IoU(None, 6),
-              metrics.CalibrationError(logits=True), metrics.Perplexity()]
+CLASSIFIED = [
+    metrics.Accuracy(),
+    metrics.TopK(2),
+    metrics.ConfusionMatrix(),
+    metrics.F1("macro"),
+    metrics.IoU(None, 6),
+    metrics.CalibrationError(logits=True),
+    metrics.Perplexity(),
+]
 ELEMENTWISE = [metrics.MAE(), metrics.MSE(), metrics.RMSE(), metrics.R2(), metrics.ROCAUC(), metrics.PRAUC()]
 
 
@@ -216,9 +244,17 @@ def test_any_split_and_order_of_merges_gives_the_same(cuts, seed, whole):
             np.testing.assert_array_equal(found, expected)
 
 
-COMPILED = [metrics.Accuracy(), metrics.TopK(2), metrics.ConfusionMatrix(5), metrics.F1("macro", 5),
-            metrics.Precision(), metrics.CalibrationError(logits=True), metrics.Perplexity(), metrics.MAE(),
-            metrics.R2()]
+COMPILED = [
+    metrics.Accuracy(),
+    metrics.TopK(2),
+    metrics.ConfusionMatrix(5),
+    metrics.F1("macro", 5),
+    metrics.Precision(),
+    metrics.CalibrationError(logits=True),
+    metrics.Perplexity(),
+    metrics.MAE(),
+    metrics.R2(),
+]
 
 
 @pytest.mark.parametrize("metric", COMPILED, ids=lambda m: m.name)
@@ -226,8 +262,11 @@ def test_compiled_update_equals_plain(metric):
     assert metric.compiled
     scores, targets, weights = nasty(0)
     scores = scores.astype(np.float32)
-    scores, targets = {"precision": (scores[:, 0], targets == 1), "mae": (scores[:, 0], targets),
-                       "r2": (scores[:, 0], targets)}.get(metric.name, (scores, targets))
+    scores, targets = {
+        "precision": (scores[:, 0], targets == 1),
+        "mae": (scores[:, 0], targets),
+        "r2": (scores[:, 0], targets),
+    }.get(metric.name, (scores, targets))
     update = core.jit(metric.update)
     state = update(update(metric.init(), scores, targets, weights), scores, targets, None)
     expected = metric.update(metric.update(metric.init(), scores, targets, weights), scores, targets)
@@ -237,8 +276,11 @@ def test_compiled_update_equals_plain(metric):
     weights[0] = 1
     assert np.isnan(metric.result(update(metric.init(), hole, targets, weights))).any()
     weights[0] = 0
-    np.testing.assert_allclose(metric.result(update(metric.init(), hole, targets, weights)),
-                               metric.result(metric.update(metric.init(), scores, targets, weights)), rtol=1e-12)
+    np.testing.assert_allclose(
+        metric.result(update(metric.init(), hole, targets, weights)),
+        metric.result(metric.update(metric.init(), scores, targets, weights)),
+        rtol=1e-12,
+    )
 
 
 def test_compiled_update_counts_labels_out_of_range():
@@ -255,9 +297,21 @@ def test_metrics_without_a_fixed_state_say_so():
         core.jit(metrics.IoU().update)(metrics.IoU().init(), np.zeros((3, 5)), np.zeros(3, int))
 
 
-EMPTY = [metrics.Accuracy(), metrics.TopK(), metrics.F1(), metrics.Recall("macro"), metrics.CalibrationError(),
-         metrics.MAE(), metrics.RMSE(), metrics.R2(), metrics.ROCAUC(), metrics.PRAUC(), metrics.Perplexity(),
-         metrics.BLEU(), metrics.Hausdorff()]
+EMPTY = [
+    metrics.Accuracy(),
+    metrics.TopK(),
+    metrics.F1(),
+    metrics.Recall("macro"),
+    metrics.CalibrationError(),
+    metrics.MAE(),
+    metrics.RMSE(),
+    metrics.R2(),
+    metrics.ROCAUC(),
+    metrics.PRAUC(),
+    metrics.Perplexity(),
+    metrics.BLEU(),
+    metrics.Hausdorff(),
+]
 
 
 @pytest.mark.parametrize("metric", EMPTY, ids=lambda m: m.name)
@@ -265,35 +319,50 @@ def test_no_samples_give_nan(metric):
     assert np.isnan(metric.result(metric.init()))
 
 
-@pytest.mark.parametrize("metric, predictions, targets, weights, words", [
-    (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 3]), None, "labels from 0 to 2, got 3 at 1"),
-    (metrics.Accuracy(), np.zeros((2, 3)), np.array([-1, 0]), None, "labels from 0 to 2, got -1 at 0"),
-    (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 1, 2]), None, r"shape of targets, \(3,\)"),
-    (metrics.Accuracy(), np.array([[0, np.nan]]), np.array([0]), None, "must not be NaN, got NaN at 0"),
-    (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 1]), np.ones(3), "weights must be numbers in the shape"),
-    (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 1]), np.array([1, -1]), "weights must be finite"),
-    (metrics.TopK(5), np.zeros((2, 3)), np.array([0, 1]), None, "at least k=5 classes"),
-    (metrics.F1(), np.zeros((2, 3)), np.array([0, 1]), None, "needs 2 classes, got scores of 3"),
-    (metrics.F1("macro", 2), np.array([0, 2]), np.array([0, 1]), None, "predictions must be labels from 0 to 1"),
-    (metrics.ConfusionMatrix(), np.array([0]), np.array([10**9]), None, "above 4095 need the number of classes"),
-    (metrics.ROCAUC(), np.array([[np.inf, np.inf], [0, 1]]), np.array([1, 0]), None, "must not be NaN, got NaN at 0"),
-    (metrics.MSE(), np.zeros((2, 1)), np.zeros(2), None, "the shape of targets"),
-    (metrics.MSE(), np.zeros(2), np.array([0, np.nan]), None, "targets must not be NaN"),
-    (metrics.ROCAUC(), np.array([0.1, 0.2]), np.array([1, 1]), None, "of another class, got only class 1"),
-    (metrics.PRAUC(), np.array([0.1, 0.2]), np.array([0, 0]), None, "got none of class 1"),
-    (metrics.ROCAUC(), np.array([[5.0, 1, 2], [1, 2, 3]]), np.array([0, 2]), None, "apply nn.softmax"),
-    (metrics.CalibrationError(), np.array([[3.0, 1.0]]), np.array([0]), None, "logits=True"),
-    (metrics.BLEU(), ["a"], ["a", "b"], None, "must have one length"),
-    (metrics.Hausdorff(), np.zeros(3), np.zeros(3, int), None, "at least one axis of space"),
-])
+@pytest.mark.parametrize(
+    "metric, predictions, targets, weights, words",
+    [
+        (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 3]), None, "labels from 0 to 2, got 3 at 1"),
+        (metrics.Accuracy(), np.zeros((2, 3)), np.array([-1, 0]), None, "labels from 0 to 2, got -1 at 0"),
+        (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 1, 2]), None, r"shape of targets, \(3,\)"),
+        (metrics.Accuracy(), np.array([[0, np.nan]]), np.array([0]), None, "must not be NaN, got NaN at 0"),
+        (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 1]), np.ones(3), "weights must be numbers in the shape"),
+        (metrics.Accuracy(), np.zeros((2, 3)), np.array([0, 1]), np.array([1, -1]), "weights must be finite"),
+        (metrics.TopK(5), np.zeros((2, 3)), np.array([0, 1]), None, "at least k=5 classes"),
+        (metrics.F1(), np.zeros((2, 3)), np.array([0, 1]), None, "needs 2 classes, got scores of 3"),
+        (metrics.F1("macro", 2), np.array([0, 2]), np.array([0, 1]), None, "predictions must be labels from 0 to 1"),
+        (metrics.ConfusionMatrix(), np.array([0]), np.array([10**9]), None, "above 4095 need the number of classes"),
+        (
+            metrics.ROCAUC(),
+            np.array([[np.inf, np.inf], [0, 1]]),
+            np.array([1, 0]),
+            None,
+            "must not be NaN, got NaN at 0",
+        ),
+        (metrics.MSE(), np.zeros((2, 1)), np.zeros(2), None, "the shape of targets"),
+        (metrics.MSE(), np.zeros(2), np.array([0, np.nan]), None, "targets must not be NaN"),
+        (metrics.ROCAUC(), np.array([0.1, 0.2]), np.array([1, 1]), None, "of another class, got only class 1"),
+        (metrics.PRAUC(), np.array([0.1, 0.2]), np.array([0, 0]), None, "got none of class 1"),
+        (metrics.ROCAUC(), np.array([[5.0, 1, 2], [1, 2, 3]]), np.array([0, 2]), None, "apply nn.softmax"),
+        (metrics.CalibrationError(), np.array([[3.0, 1.0]]), np.array([0]), None, "logits=True"),
+        (metrics.BLEU(), ["a"], ["a", "b"], None, "must have one length"),
+        (metrics.Hausdorff(), np.zeros(3), np.zeros(3, int), None, "at least one axis of space"),
+    ],
+)
 def test_bad_input_is_refused(metric, predictions, targets, weights, words):
     with pytest.raises(ValueError, match=words):
         value(metric, predictions, targets, weights)
 
 
-@pytest.mark.parametrize("metric, other", [
-    (metrics.CalibrationError(5), metrics.CalibrationError(7)), (metrics.R2(), metrics.R2(3)),
-    (metrics.Accuracy(), metrics.MSE()), (metrics.BLEU(3), metrics.BLEU(4))])
+@pytest.mark.parametrize(
+    "metric, other",
+    [
+        (metrics.CalibrationError(5), metrics.CalibrationError(7)),
+        (metrics.R2(), metrics.R2(3)),
+        (metrics.Accuracy(), metrics.MSE()),
+        (metrics.BLEU(3), metrics.BLEU(4)),
+    ],
+)
 def test_states_of_other_options_do_not_merge(metric, other):
     with pytest.raises(ValueError, match="must come from metrics with the same options"):
         metric.merge(metric.init(), other.init())
@@ -328,16 +397,39 @@ def test_the_largest_probability_of_a_target_is_its_label():
 
 
 def test_bad_options_are_refused():
-    for make in (lambda: metrics.F1("makro"), lambda: metrics.F1(classes=3), lambda: metrics.BLEU(smoothing="expo"),
-                 lambda: metrics.Hausdorff(1.5), lambda: metrics.TopK(0),
-                 lambda: metrics.ConfusionMatrix(normalize="x")):
+    for make in (
+        lambda: metrics.F1("makro"),
+        lambda: metrics.F1(classes=3),
+        lambda: metrics.BLEU(smoothing="expo"),
+        lambda: metrics.Hausdorff(1.5),
+        lambda: metrics.TopK(0),
+        lambda: metrics.ConfusionMatrix(normalize="x"),
+    ):
         with pytest.raises(ValueError, match="unknown|must be|needs 2"):
             make()
 
 
 def test_names():
-    for name in ("accuracy", "top_k", "precision", "recall", "f1", "roc_auc", "pr_auc", "confusion_matrix",
-                 "calibration_error", "mae", "mse", "rmse", "r2", "perplexity", "bleu", "dice", "iou", "hausdorff"):
+    for name in (
+        "accuracy",
+        "top_k",
+        "precision",
+        "recall",
+        "f1",
+        "roc_auc",
+        "pr_auc",
+        "confusion_matrix",
+        "calibration_error",
+        "mae",
+        "mse",
+        "rmse",
+        "r2",
+        "perplexity",
+        "bleu",
+        "dice",
+        "iou",
+        "hausdorff",
+    ):
         assert metrics.get(name).name == name
     with pytest.raises(ValueError, match=r"must be one of accuracy, bleu, cal.*, got 'acuracy' .*mean 'accuracy"):
         metrics.get("acuracy")

@@ -23,10 +23,15 @@ def names(values):
     return {str(np.result_type(x)) for x in core.tree.leaves(values)}
 
 
-@pytest.mark.parametrize("precision, stored", [
-    ("bfloat16", "float32"), ("float16", "float32"), (train.Policy(parameters="bfloat16"), "bfloat16"),
-    (train.Policy(computation="float16", scale=train.StaticScale(256.0)), "float32"),
-])
+@pytest.mark.parametrize(
+    "precision, stored",
+    [
+        ("bfloat16", "float32"),
+        ("float16", "float32"),
+        (train.Policy(parameters="bfloat16"), "bfloat16"),
+        (train.Policy(computation="float16", scale=train.StaticScale(256.0)), "float32"),
+    ],
+)
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_training_with_policies(precision, stored, accumulate):
     seen = []
@@ -75,11 +80,14 @@ def test_an_overflow_skips_the_step():
     assert not np.array_equal(after.params.weight, state.params.weight)
 
 
-@pytest.mark.parametrize("scale, learns", [(None, False), (train.DynamicScale(), True),
-                                           (train.StaticScale(4096.0), True)],
-                         ids=["none", "dynamic", "static"])
+@pytest.mark.parametrize(
+    "scale, learns",
+    [(None, False), (train.DynamicScale(), True), (train.StaticScale(4096.0), True)],
+    ids=["none", "dynamic", "static"],
+)
 def test_small_gradients_of_float16_need_a_scale(scale, learns):
     """Gradients of 3e-8 and less are 0 in float16, whose smallest number is 6e-8."""
+
     def small(net, batch):
         x, y = batch
         return np.mean((np.astype(net(x), np.float32) - y) * np.float32(1e-8))
@@ -87,8 +95,9 @@ def test_small_gradients_of_float16_need_a_scale(scale, learns):
     step = train.step(small, optim.SGD(1e6), precision=train.Policy(computation="float16", scale=scale))
     state = step.init(nn.MLP.init(random.key(0), [3, 4, 1]))
     moved, _ = step(state, regression())
-    change = max(np.abs(a - b).max() for a, b in zip(core.tree.leaves(moved.params), core.tree.leaves(state.params),
-                                                     strict=True))
+    change = max(
+        np.abs(a - b).max() for a, b in zip(core.tree.leaves(moved.params), core.tree.leaves(state.params), strict=True)
+    )
     assert (change > 1e-4) == learns
 
 
@@ -98,8 +107,9 @@ def test_resume_is_bit_for_bit(tmp_path):
 
     def model():
         policy = train.Policy(computation="float16", scale=train.DynamicScale(initial=2.0**30, interval=3))
-        return train.Model(nn.MLP.init(random.key(0), [3, 8, 1]), nn.mean_squared_error, optim.Adam(0.01),
-                           precision=policy)
+        return train.Model(
+            nn.MLP.init(random.key(0), [3, 8, 1]), nn.mean_squared_error, optim.Adam(0.01), precision=policy
+        )
 
     whole, part = model(), model()
     whole.fit(source, epochs=4)
@@ -130,8 +140,13 @@ def test_digits_as_accurate_as_float32():
     for precision in ("float32", "bfloat16", "float16"):
         found = []
         for seed in range(3):
-            model = train.Model(nn.MLP.init(random.key(seed), [64, 64, 10], activation=nn.relu), nn.cross_entropy,
-                                optim.Adam(3e-3), metrics=["accuracy"], precision=precision)
+            model = train.Model(
+                nn.MLP.init(random.key(seed), [64, 64, 10], activation=nn.relu),
+                nn.cross_entropy,
+                optim.Adam(3e-3),
+                metrics=["accuracy"],
+                precision=precision,
+            )
             model.fit(source, epochs=15, progress=False)
             found.append(model.evaluate(data.arrays(x[1200:], y[1200:]).batch(597))["accuracy"])
         accuracy[precision] = np.mean(found)
@@ -140,9 +155,14 @@ def test_digits_as_accurate_as_float32():
     assert accuracy["float16"] > accuracy["float32"] - 0.003
 
 
-@pytest.mark.parametrize("precision, message", [
-    ("float64", "float32, bfloat16, float16"), ("int8", "float64, float32, bfloat16, float16"), (7, "must be one of"),
-])
+@pytest.mark.parametrize(
+    "precision, message",
+    [
+        ("float64", "float32, bfloat16, float16"),
+        ("int8", "float64, float32, bfloat16, float16"),
+        (7, "must be one of"),
+    ],
+)
 def test_refusals(precision, message):
     with pytest.raises(ValueError, match=message):
         train.step(loss, optim.SGD(0.1), precision=precision)
@@ -151,7 +171,10 @@ def test_refusals(precision, message):
 def test_options_are_checked():
     with pytest.raises(TypeError, match="scale must be"):
         train.Policy(scale=2.0)
-    for make in (lambda: train.StaticScale(0.0), lambda: train.DynamicScale(initial=0.5),
-                 lambda: train.DynamicScale(interval=0)):
+    for make in (
+        lambda: train.StaticScale(0.0),
+        lambda: train.DynamicScale(initial=0.5),
+        lambda: train.DynamicScale(interval=0),
+    ):
         with pytest.raises(ValueError, match="Scale: "):
             make()

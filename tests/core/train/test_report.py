@@ -93,14 +93,33 @@ def test_every_part_of_the_page(tmp_path):
     page = tmp_path / "images.html"
     images = np.random.default_rng(0).uniform(size=(32, 8, 8, 1)).astype(np.float32)
     source = data.arrays(images, np.arange(32) % 3).shuffle(seed=0).map(data.image.flip(0.5)).batch(8)
-    net = nn.Sequential([nn.Conv2d(random.key(0), 1, 4, 3), nn.relu, lambda x: x.reshape(len(x), -1),
-                         nn.Linear.init(random.key(1), 256, 3)])
+    net = nn.Sequential(
+        [
+            nn.Conv2d(random.key(0), 1, 4, 3),
+            nn.relu,
+            lambda x: x.reshape(len(x), -1),
+            nn.Linear.init(random.key(1), 256, 3),
+        ]
+    )
     model = train.Model(net, nn.cross_entropy, optim.Adam(optim.one_cycle(1e-2, 8)), metrics=["accuracy"])
     model.fit(source, 2, validation=source, callbacks=[train.Report(page, landscape=True)])
     text = check_page(page)
-    for part in ("Curves", "Time and memory of a step", "Parameters and gradients", "Data", "Network", "Loss landscape",
-                 "Settings", "System", "conv_kernel", "nn/convolution.py", "layers[3].weight", "shuffle(0)",
-                 "learning rate", "overhead"):
+    for part in (
+        "Curves",
+        "Time and memory of a step",
+        "Parameters and gradients",
+        "Data",
+        "Network",
+        "Loss landscape",
+        "Settings",
+        "System",
+        "conv_kernel",
+        "nn/convolution.py",
+        "layers[3].weight",
+        "shuffle(0)",
+        "learning rate",
+        "overhead",
+    ):
         assert part in text, part
     (operations,) = logged(page, "operations")
     spent = sum(o["seconds"] for o in operations["rows"])
@@ -148,8 +167,9 @@ def test_a_killed_run_leaves_a_log_that_the_next_one_continues(tmp_path):
     assert [json.loads(line)["epoch"] for line in lines if "numbers" in line] == [1, 2, 3]
     assert "without a word" in check_page(tmp_path / "run.html")
     subprocess.run(command, check=True, timeout=100)
-    np.testing.assert_allclose([n["record"]["loss"] for n in logged(tmp_path / "run.html", "numbers")],
-                               0.64 ** np.arange(5), rtol=1e-12)
+    np.testing.assert_allclose(
+        [n["record"]["loss"] for n in logged(tmp_path / "run.html", "numbers")], 0.64 ** np.arange(5), rtol=1e-12
+    )
 
 
 def test_runs_that_fail_say_so(tmp_path):

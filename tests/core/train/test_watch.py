@@ -75,8 +75,13 @@ def test_nan_names_the_operation_and_overflow_the_array():
     found, _ = findings(big, optim.SGD(0.0), x=np.zeros((4, 2), np.float32), y=np.zeros((4, 1), np.float32))
     assert found["overflow", "layers[0].weight"].value == np.float32(8e37)
     one = nn.Linear(np.full((2, 1), 8.0, np.float32))
-    found, _ = findings(one, optim.SGD(0.0), x=np.full((4, 2), 1e37, np.float32), y=np.zeros((4, 1), np.float32),
-                        loss=lambda p, t: np.mean(p * np.float32(1e-36) + t))
+    found, _ = findings(
+        one,
+        optim.SGD(0.0),
+        x=np.full((4, 2), 1e37, np.float32),
+        y=np.zeros((4, 1), np.float32),
+        loss=lambda p, t: np.mean(p * np.float32(1e-36) + t),
+    )
     assert found["overflow", "product of weight"].value == pytest.approx(1.6e38)
 
 
@@ -85,7 +90,8 @@ def test_findings_are_on_the_page(tmp_path):
     page = tmp_path / "run.html"
     with pytest.warns(TrainingWarning, match="dead"):
         train.Model(net, nn.mean_squared_error, optim.SGD(1e-3)).fit(
-            [(X, Y)], 1, callbacks=[train.Watch(), train.Report(page, profile=False)])
+            [(X, Y)], 1, callbacks=[train.Watch(), train.Report(page, profile=False)]
+        )
     assert "relu of layers[0].bias" in page.read_text() and "Findings" in page.read_text()
 
 

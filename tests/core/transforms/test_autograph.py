@@ -124,9 +124,12 @@ def test_functions_given_to_transforms_are_converted():
         return x
 
     def f(x):
-        return grad(g)(x) + hessian(g)(x) + vmap(g)(np.stack([x, 2 * x])).sum() + scan(
-            lambda c, _: (g(c), None), x, length=2
-        )[0]
+        return (
+            grad(g)(x)
+            + hessian(g)(x)
+            + vmap(g)(np.stack([x, 2 * x])).sum()
+            + scan(lambda c, _: (g(c), None), x, length=2)[0]
+        )
 
     def twin(x):
         first = 3 * x**2 if x > 1 else 1.0
@@ -260,8 +263,11 @@ def test_tracebacks_and_equations_name_the_users_line():
 
     (loop,) = [e for e in record(g, np.ones(3)).equations if e.primitive.name == "while"]
     (double,) = [e for e in loop.params["body"].equations if e.primitive.name == "multiply"]
-    assert (double.source.file, double.source.line,
-            double.source.function) == (__file__, g.__code__.co_firstlineno + 2, "g")
+    assert (double.source.file, double.source.line, double.source.function) == (
+        __file__,
+        g.__code__.co_firstlineno + 2,
+        "g",
+    )
 
 
 # -- the language ------------------------------------------------------------------------------------------------------

@@ -223,8 +223,9 @@ def _global(x):
     return GLOBAL
 
 
-@pytest.mark.parametrize("f", [_by_default, _into_a_view, _seen_by_a_view, _two_names, _kept, _of_the_caller,
-                               _of_a_closure(), _global])
+@pytest.mark.parametrize(
+    "f", [_by_default, _into_a_view, _seen_by_a_view, _two_names, _kept, _of_the_caller, _of_a_closure(), _global]
+)
 def test_arrays_that_are_referred_to_elsewhere(f):
     with pytest.raises(TracerError, match="plain") as caught:
         record(f, 1.0)

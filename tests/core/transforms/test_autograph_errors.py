@@ -25,8 +25,7 @@ def test_branches_that_disagree():
     assert f"{__file__}:{shapes.__code__.co_firstlineno + 1}" in text
     assert (
         "y must have the same shape and dtype after both branches, got float64[3] where the condition holds and "
-        "float64[2] where not"
-        in text
+        "float64[2] where not" in text
     )
 
     def structure(x):
@@ -93,8 +92,9 @@ def test_loop_variables_that_change_type():
             x = x - 1
         return mode
 
-    assert "mode is not an array and must stay the same in a traced loop, it was 'a' and became 'b'" in message(static,
-                                                                                                                1.0)
+    assert "mode is not an array and must stay the same in a traced loop, it was 'a' and became 'b'" in message(
+        static, 1.0
+    )
 
 
 def test_conditions_that_are_no_scalars():

@@ -21,21 +21,25 @@ from triskele.core.transforms.vmap import vmap
 A = np.array([[2.0, 0.3], [0.4, 1.0]])
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: logsumexp(x, axis=0),
-    lambda x: scipy.special.logsumexp(x, 1, b=np.array([1.0, 2.0]), keepdims=True),
-    lambda x: scipy.special.softmax(x, axis=-1) + scipy.special.log_softmax(x, axis=-1),
-    lambda x: scipy.linalg.expm(x),
-    lambda x: scipy.linalg.solve_triangular(x, x[0], 0, True, check_finite=False),
-    lambda x: scipy.linalg.pinv(x, rtol=0.3),
-    lambda x: scipy.linalg.pinv(x, atol=1.2, rtol=0.0),
-    lambda x: scipy.linalg.expm_frechet(x, x.T)[1],
-    lambda x: scipy.linalg.block_diag(x, x),
-    lambda x: scipy.special.zeta(x + 1),
-    lambda x: scipy.fft.rfft(x, axis=0, workers=1).real,
-    lambda x: np.array([x[0, 0], [1.0, x[1, 1]][1]]) + np.full(2, x[0, 1]),
-    lambda x: np.asarray([[1.0, 2.0], x[0]], dtype=np.float32),
-], ids=lambda f: None)
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: logsumexp(x, axis=0),
+        lambda x: scipy.special.logsumexp(x, 1, b=np.array([1.0, 2.0]), keepdims=True),
+        lambda x: scipy.special.softmax(x, axis=-1) + scipy.special.log_softmax(x, axis=-1),
+        lambda x: scipy.linalg.expm(x),
+        lambda x: scipy.linalg.solve_triangular(x, x[0], 0, True, check_finite=False),
+        lambda x: scipy.linalg.pinv(x, rtol=0.3),
+        lambda x: scipy.linalg.pinv(x, atol=1.2, rtol=0.0),
+        lambda x: scipy.linalg.expm_frechet(x, x.T)[1],
+        lambda x: scipy.linalg.block_diag(x, x),
+        lambda x: scipy.special.zeta(x + 1),
+        lambda x: scipy.fft.rfft(x, axis=0, workers=1).real,
+        lambda x: np.array([x[0, 0], [1.0, x[1, 1]][1]]) + np.full(2, x[0, 1]),
+        lambda x: np.asarray([[1.0, 2.0], x[0]], dtype=np.float32),
+    ],
+    ids=lambda f: None,
+)
 def test_calls_are_redirected_under_jit(f):
     assert_allclose(jit(f)(A), f(A), rtol=1e-6 if f(A).dtype == np.float32 else 1e-12)
 
@@ -57,8 +61,18 @@ def test_options_that_are_not_traced_are_refused():
         jit(lambda x: scipy.linalg.qr(x, pivoting=True))(A)
 
 
-@pytest.mark.parametrize("name", ["special.logsumexp", "special.softmax", "special.zeta", "linalg.expm",
-                                  "linalg.cholesky", "linalg.svd", "fft.rfft"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "special.logsumexp",
+        "special.softmax",
+        "special.zeta",
+        "linalg.expm",
+        "linalg.cholesky",
+        "linalg.svd",
+        "fft.rfft",
+    ],
+)
 def test_without_source_the_error_names_what_to_use(name):
     f = eval(f"lambda x: np.sum(scipy.{name}(x).real)", {"np": np, "scipy": scipy})
     with pytest.raises(TypeError, match=f"use triskele.core.scipy.{name}"):
@@ -87,11 +101,18 @@ def test_functions_of_math():
     assert_allclose(jit(grad(f))(1.5), (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6, rtol=1e-8)
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: A.dot(x), lambda x: A.T.dot(x), lambda x: A.clip(0, x[0]), lambda x: A.clip(min=x[1]),
-    lambda x: x * A[0].searchsorted(x, side="right"), lambda x: x + A.take(np.argsort(x), axis=0).sum(0),
-    lambda x: x * A.clip(0, 1).take([0, 1]).dot([1.0, 2.0]),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: A.dot(x),
+        lambda x: A.T.dot(x),
+        lambda x: A.clip(0, x[0]),
+        lambda x: A.clip(min=x[1]),
+        lambda x: x * A[0].searchsorted(x, side="right"),
+        lambda x: x + A.take(np.argsort(x), axis=0).sum(0),
+        lambda x: x * A.clip(0, 1).take([0, 1]).dot([1.0, 2.0]),
+    ],
+)
 def test_methods_of_plain_arrays_take_traced_arguments(f):
     x = np.array([0.7, 0.4])
     expected = f(x)

@@ -144,8 +144,9 @@ def table(x):
 
 
 @pytest.mark.parametrize("dtype", [float, np.float32])
-@pytest.mark.parametrize("f", [accumulate, down, recurrence, in_place, branches, nested, triangle, several, points,
-                               table])
+@pytest.mark.parametrize(
+    "f", [accumulate, down, recurrence, in_place, branches, nested, triangle, several, points, table]
+)
 def test_a_loop_of_the_program_means_what_numpy_means(f, dtype):
     x = np.linspace(0.1, 0.7, 3).astype(dtype)
     # math.sqrt of a traced value is a NumPy number, with which float32 becomes float64 in the second round: copies are
@@ -360,9 +361,35 @@ def looked_up(x):
     return x
 
 
-@pytest.mark.parametrize("f", [known_by_two_names, list_in_place, handled, told_apart, told_apart_elsewhere, looked_up,
-                               powers, large_power, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,  # noqa: E501
-                               attribute, popped, random, growing])
+@pytest.mark.parametrize(
+    "f",
+    [
+        known_by_two_names,
+        list_in_place,
+        handled,
+        told_apart,
+        told_apart_elsewhere,
+        looked_up,
+        powers,
+        large_power,
+        products,
+        a_list,
+        names,
+        slices,
+        counted,
+        collected,
+        remembered,
+        sometimes,
+        drawn,
+        consumed,
+        shared,
+        rebound,
+        attribute,
+        popped,
+        random,
+        growing,
+    ],
+)
 def test_bodies_that_do_more_than_compute_mean_what_they_mean_in_python(f):
     assert_agrees(f, np.linspace(0.1, 0.7, 3))
 
@@ -391,8 +418,12 @@ def test_eager_derivatives_run_the_loop_in_python():
     assert seen == list(range(ROUNDS))
 
 
-@given(st.integers(101, 400), st.integers(-50, 50), st.integers(-3, 3).filter(bool),
-       st.lists(st.sampled_from("+-*%/w<"), min_size=1, max_size=5))
+@given(
+    st.integers(101, 400),
+    st.integers(-50, 50),
+    st.integers(-3, 3).filter(bool),
+    st.lists(st.sampled_from("+-*%/w<"), min_size=1, max_size=5),
+)
 def test_random_bodies(length, start, step, ops):
     def f(x):
         numbers = range(start, start + step * length, step)

@@ -101,8 +101,21 @@ def rotated(x):
     return a, b, c
 
 
-@pytest.mark.parametrize("f", [generator, appended, sometimes_appended, dictionary, known_by_two_names, counted_while,
-                               skipped, masked, in_place, rotated])
+@pytest.mark.parametrize(
+    "f",
+    [
+        generator,
+        appended,
+        sometimes_appended,
+        dictionary,
+        known_by_two_names,
+        counted_while,
+        skipped,
+        masked,
+        in_place,
+        rotated,
+    ],
+)
 def test_loops_stay_loops_with_the_values_and_derivatives_of_copies(f):
     graph = make_graph(lambda x: tree.flatten(traceable(f)(x))[0], [spec_of(X)])[0]
     assert any(e.primitive.name == "scan" for e in graph.equations)

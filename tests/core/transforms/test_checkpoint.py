@@ -34,11 +34,17 @@ def weights(rng):
     return {"w": rng.normal(size=(3, 3)), "b": rng.normal(size=3)}
 
 
-@pytest.mark.parametrize("transform", [
-    grad, lambda f: lambda p: jvp(f, (p,),
-                                  (p,))[1], lambda f: grad(lambda p: np.sum(grad(f)(p)["w"] ** 2)), lambda f: lambda p: hessian(f)(p)["w"],  # noqa: E501
-    lambda f: lambda p: vmap(grad(f))({k: np.stack([v, 2 * v]) for k, v in p.items()})["b"],
-], ids=["grad", "jvp", "grad of grad", "hessian", "vmap of grad"])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        grad,
+        lambda f: lambda p: jvp(f, (p,), (p,))[1],
+        lambda f: grad(lambda p: np.sum(grad(f)(p)["w"] ** 2)),
+        lambda f: lambda p: hessian(f)(p)["w"],
+        lambda f: lambda p: vmap(grad(f))({k: np.stack([v, 2 * v]) for k, v in p.items()})["b"],
+    ],
+    ids=["grad", "jvp", "grad of grad", "hessian", "vmap of grad"],
+)
 def test_every_transform_gives_the_same_numbers(weights, rng, transform):
     x = rng.normal(size=3)
     plain = tree.leaves(transform(lambda p: network(p, x, lambda f: f))(weights))
@@ -55,8 +61,9 @@ def test_every_transform_gives_the_same_numbers(weights, rng, transform):
 
 
 def test_the_inside_runs_again_in_the_backward_pass():
-    graph, _ = make_graph(lambda x: [grad(lambda x: np.sum(checkpoint(lambda x: np.exp(np.sin(x)))(x)))(x)],
-                          [spec_of(np.ones(3))])
+    graph, _ = make_graph(
+        lambda x: [grad(lambda x: np.sum(checkpoint(lambda x: np.exp(np.sin(x)))(x)))(x)], [spec_of(np.ones(3))]
+    )
     outside = [e.primitive.name for e in graph.equations]
     # the forward call is dead: only its derivative is wanted
     assert outside.count("checkpoint") == 1 and "exp" not in outside
@@ -100,9 +107,15 @@ def test_memory_of_long_loops_grows_like_the_square_root():
 
 def test_memory_of_a_loop_of_unknown_length_does_not_grow():
     graph, _ = make_graph(
-        lambda x, n: [grad(lambda x: np.sum(while_loop(lambda s: s[1] < n, lambda s: (np.sin(s[0] * 1.5), s[1] + 1),
-                                                       (x, 0), checkpoints=8)[0]))(x)],
-        [spec_of(np.ones(300)), spec_of(1)])
+        lambda x, n: [
+            grad(
+                lambda x: np.sum(
+                    while_loop(lambda s: s[1] < n, lambda s: (np.sin(s[0] * 1.5), s[1] + 1), (x, 0), checkpoints=8)[0]
+                )
+            )(x)
+        ],
+        [spec_of(np.ones(300)), spec_of(1)],
+    )
     x = np.full(300, 0.5)
     few, many = [peak(lambda n=n: evaluate(graph, x, n)) for n in (16, 128)]
     assert many < 1.2 * few

@@ -97,15 +97,21 @@ def test_scan_has_the_derivatives_of_the_loop(network, rng, loop, argument):
     batch = rng.normal(size=(4, *x.shape))
     assert_allclose(vmap(f)(batch), [twin(b) for b in batch], rtol=1e-13)
     assert_allclose(vmap(grad(f))(batch), [grad(twin)(b) for b in batch], rtol=1e-12)
-    assert_allclose(grad(lambda b: np.sum(vmap(f)(b) ** 2))(batch),
-                    grad(lambda b: np.sum(np.stack([twin(b[i]) for i in range(4)]) ** 2))(batch), rtol=1e-12)
+    assert_allclose(
+        grad(lambda b: np.sum(vmap(f)(b) ** 2))(batch),
+        grad(lambda b: np.sum(np.stack([twin(b[i]) for i in range(4)]) ** 2))(batch),
+        rtol=1e-12,
+    )
     assert_allclose(staged(grad(f), x), grad(twin)(x), rtol=1e-12)
 
 
 def test_nothing_is_unrolled(network):
     w, xs, h = network
-    for f in (grad(lambda w: rnn(w, xs, h, scan)), hessian(lambda w: rnn(w, xs, h, scan)),
-              vmap(grad(lambda w: rnn(w, xs, h, scan)))):
+    for f in (
+        grad(lambda w: rnn(w, xs, h, scan)),
+        hessian(lambda w: rnn(w, xs, h, scan)),
+        vmap(grad(lambda w: rnn(w, xs, h, scan))),
+    ):
         x = np.stack([w, w]) if "vmap" in f.__name__ else w
         found = primitives(f, x)
         assert "scan" in found and found.count("tanh") < 5
@@ -122,8 +128,11 @@ def test_products_for_weights_are_made_once_after_the_loop(rng):
     inside = [e for e in backward.params["body"].equations if e.primitive.name == "dot_general"]
     after = [e for e in graph.equations if e.primitive.name == "dot_general"]
     assert len(inside) == 1 and len(after) == 2  # the cotangent of h stays; those of w are sums over all steps
-    for transform in (grad, lambda f: hessian(f, argnums=0), lambda f: lambda w,
-                      loop: vmap(lambda w: grad(f)(w, loop))(np.stack([w, -w]))):
+    for transform in (
+        grad,
+        lambda f: hessian(f, argnums=0),
+        lambda f: lambda w, loop: vmap(lambda w: grad(f)(w, loop))(np.stack([w, -w])),
+    ):
         assert_allclose(transform(f)(w, scan), transform(f)(w, python_loop), rtol=1e-11, atol=1e-13)
 
 
@@ -151,8 +160,9 @@ def test_scan_backwards_with_trees():
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_scan_of_few_steps(length):
     xs = np.arange(1.0, length + 1)
-    assert_allclose(grad(lambda a: scan(lambda c, x: (c * a + x, c), 1.0, xs)[0])(0.5),
-                    {0: 0.0, 1: 1.0, 2: 2 * 0.5 + 1}[length])
+    assert_allclose(
+        grad(lambda a: scan(lambda c, x: (c * a + x, c), 1.0, xs)[0])(0.5), {0: 0.0, 1: 1.0, 2: 2 * 0.5 + 1}[length]
+    )
     carry, ys = scan(lambda c, x: (c + x, c), 0.0, xs)
     assert ys.shape == (length,) and carry == xs.sum()
 
@@ -229,8 +239,9 @@ def test_while_has_the_derivatives_of_the_loop(order, n):
 
 @pytest.mark.parametrize("order", ["grad", "jvp", "grad of grad", "jvp of grad"])
 def test_while_recorded_with_an_unknown_number_of_steps(order):
-    graph, _ = make_graph(lambda x, n: [ORDERS[order](lambda x: power(x, n, checkpoints=3))(x)],
-                          [spec_of(0.5), spec_of(1)])
+    graph, _ = make_graph(
+        lambda x, n: [ORDERS[order](lambda x: power(x, n, checkpoints=3))(x)], [spec_of(0.5), spec_of(1)]
+    )
     for n in (0, 1, 2, 7):
         assert_allclose(evaluate(graph, 0.7, n)[0], ORDERS[order](lambda x, n=n: power_twin(x, n))(0.7), rtol=1e-11)
 
@@ -329,8 +340,10 @@ def test_cond_in_every_mode():
         assert_allclose(staged(grad(piecewise), x[k]), first[k])
         assert_allclose(staged(grad(grad(piecewise)), x[k]), second[k])
         assert_allclose(staged(lambda x: jvp(grad(piecewise), (x,), (1.0,))[1], x[k]), second[k])
-        assert_allclose(staged(lambda x, p: vmap(lambda x: cond(p, np.sin, np.cos, x))(x), x, bool(k)),
-                        np.sin(x) if k else np.cos(x))
+        assert_allclose(
+            staged(lambda x, p: vmap(lambda x: cond(p, np.sin, np.cos, x))(x), x, bool(k)),
+            np.sin(x) if k else np.cos(x),
+        )
 
 
 def test_cond_shares_and_separates_residuals(rng):
@@ -356,8 +369,7 @@ def test_the_branch_not_taken_gives_no_nan():
 
 
 def test_nor_does_a_loop_inside_the_branch_not_taken():
-    f = lambda x, w: cond(x > 0, lambda: scan(lambda c, _: (c + np.sqrt(c) * w, None), x, length=2)[0],
-                          lambda: 0.0 * x)
+    f = lambda x, w: cond(x > 0, lambda: scan(lambda c, _: (c + np.sqrt(c) * w, None), x, length=2)[0], lambda: 0.0 * x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         x = np.array([1.0, -1.0])
@@ -372,15 +384,18 @@ def test_switch_takes_the_nearest_branch():
         expected = branches[min(max(i, 0), 2)](0.3)
         assert switch(i, branches, 0.3) == expected
         assert_allclose(staged(lambda x, i: switch(i, branches, x), 0.3, i), expected)
-    assert_allclose(vmap(lambda i, x: grad(lambda x: switch(i, branches, x))(x))(np.arange(3), np.full(3, 0.3)),
-                    [np.cos(0.3), -np.sin(0.3), np.exp(0.3)])
+    assert_allclose(
+        vmap(lambda i, x: grad(lambda x: switch(i, branches, x))(x))(np.arange(3), np.full(3, 0.3)),
+        [np.cos(0.3), -np.sin(0.3), np.exp(0.3)],
+    )
 
 
 def test_loops_in_branches_in_loops():
     def f(x):
         def outer(i, total):
-            return total + cond(total > 2, lambda t: fori_loop(0, 3, lambda k, c: c * np.cos(x), t),
-                                lambda t: t * t + x, total)
+            return total + cond(
+                total > 2, lambda t: fori_loop(0, 3, lambda k, c: c * np.cos(x), t), lambda t: t * t + x, total
+            )
 
         return fori_loop(0, 4, outer, x)
 
@@ -425,13 +440,18 @@ def test_carry_that_changes_shape():
         lambda x: scan(lambda c, _: ({"h": np.concatenate([c["h"], c["h"][:1]])}, None), {"h": x}, length=2),
         np.ones(3),
     )
-    assert_raises_at_both(TypeError, r"while_loop of .*float32\[3\] and became float64\[3\].*astype",
-                   lambda x: while_loop(lambda c: np.sum(c) < 9, lambda c: c + np.ones(3), x), np.ones(3, np.float32))
+    assert_raises_at_both(
+        TypeError,
+        r"while_loop of .*float32\[3\] and became float64\[3\].*astype",
+        lambda x: while_loop(lambda c: np.sum(c) < 9, lambda c: c + np.ones(3), x),
+        np.ones(3, np.float32),
+    )
 
 
 def test_carry_that_changes_structure():
-    assert_raises_at_both(TreeError, "the carry must have the structure",
-                   lambda x: scan(lambda c, _: ((c, c), None), x, length=2), 1.0)
+    assert_raises_at_both(
+        TreeError, "the carry must have the structure", lambda x: scan(lambda c, _: ((c, c), None), x, length=2), 1.0
+    )
     with pytest.raises(TypeError, match=r"must return a pair \(carry, y\), got float"):
         scan(lambda c, _: c, 1.0, length=2)
 
@@ -449,8 +469,12 @@ def test_predicates():
     for bad in (np.ones(2) > 0, 1, 0.5):
         with pytest.raises(TypeError, match="cond: the predicate must be a boolean scalar"):
             cond(bad, lambda: 1, lambda: 2)
-    assert_raises_at_both(TypeError, r"while_loop: the condition must be a boolean scalar.*any\(\)",
-                   lambda x: while_loop(lambda c: c > 0, lambda c: c - 1, x), np.ones(2))
+    assert_raises_at_both(
+        TypeError,
+        r"while_loop: the condition must be a boolean scalar.*any\(\)",
+        lambda x: while_loop(lambda c: c > 0, lambda c: c - 1, x),
+        np.ones(2),
+    )
     with pytest.raises(TypeError, match="switch: the index must be an integer"):
         switch(1.5, [np.sin], 1.0)
     with pytest.raises(TypeError, match="fori_loop: bounds must be integers"):
@@ -458,9 +482,12 @@ def test_predicates():
 
 
 def test_branches_that_differ():
-    with pytest.raises(TypeError, match=r"cond: the branches must return the same shapes and dtypes, got float64\[3\] "
-                                        r"from .* and float64\[2\].*leaf \['a'\]|float64\[3\] from .*, float64\[2\] "
-                                        r"from"):
+    with pytest.raises(
+        TypeError,
+        match=r"cond: the branches must return the same shapes and dtypes, got float64\[3\] "
+        r"from .* and float64\[2\].*leaf \['a'\]|float64\[3\] from .*, float64\[2\] "
+        r"from",
+    ):
         staged(lambda x: cond(np.sum(x) > 0, lambda: {"a": x[:2]}, lambda: {"a": x})["a"], np.ones(3))
     with pytest.raises(TypeError, match="trees of one structure"):
         staged(lambda x: cond(np.sum(x) > 0, lambda: (x, x), lambda: x), np.ones(3))

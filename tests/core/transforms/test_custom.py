@@ -26,8 +26,10 @@ def cubic(request):
 
     if request.param == "vjp":
         g = custom_vjp(f)
-        g.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res,
-                 ct: (3 * ct * np.cos(res[0]) * res[1] ** 2, 6 * ct * np.sin(res[0]) * res[1]))
+        g.defvjp(
+            lambda x, y: (f(x, y), (x, y)),
+            lambda res, ct: (3 * ct * np.cos(res[0]) * res[1] ** 2, 6 * ct * np.sin(res[0]) * res[1]),
+        )
         return g
     g = custom_jvp(f)
     if request.param == "jvp":
@@ -84,8 +86,9 @@ def test_second_order_differentiates_the_rule(cubic):
 def test_vmap_and_its_mixtures(cubic):
     np.testing.assert_allclose(vmap(cubic, in_axes=(0, None))(X, 2.0), np.sin(X) * 4)
     np.testing.assert_allclose(vmap(grad(cubic), in_axes=(0, None))(X, 2.0), 12 * np.cos(X))
-    np.testing.assert_allclose(grad(lambda y: np.sum(vmap(cubic, in_axes=(0, None))(X, y)))(2.0),
-                               12 * np.sum(np.sin(X)))
+    np.testing.assert_allclose(
+        grad(lambda y: np.sum(vmap(cubic, in_axes=(0, None))(X, y)))(2.0), 12 * np.sum(np.sin(X))
+    )
     np.testing.assert_allclose(jacfwd(lambda y: vmap(cubic, in_axes=(0, None))(X, y))(2.0), 12 * np.sin(X))
     np.testing.assert_allclose(vmap(vmap(cubic, (0, None)), (None, 0))(X, X), np.sin(X) * X[:, None] ** 2)
     np.testing.assert_allclose(vmap(hessian(cubic), in_axes=(0, None))(X, 2.0), -12 * np.sin(X))
@@ -178,8 +181,10 @@ def test_residuals_may_be_anything():
     def f(x):
         return np.sum(x**2)
 
-    f.defvjp(lambda x: (f(x), {"x": x, "how": "loud", "twice": 2}), lambda r,
-             ct: (ct * r["x"] * (100 if r["how"] == "loud" else 1) * r["twice"],))
+    f.defvjp(
+        lambda x: (f(x), {"x": x, "how": "loud", "twice": 2}),
+        lambda r, ct: (ct * r["x"] * (100 if r["how"] == "loud" else 1) * r["twice"],),
+    )
     np.testing.assert_allclose(grad(f)(X), 200 * X)
     np.testing.assert_allclose(vmap(grad(f))(np.stack([X, X])), 200 * np.stack([X, X]))
     np.testing.assert_allclose(grad(as_graph(f, X))(X), 200 * X)
@@ -267,8 +272,9 @@ def test_missing_rule_is_told_when_it_matters(make):
     assert as_graph(f, 1.0)(1.0) == 2.0
     np.testing.assert_array_equal(vmap(f)(X), 2 * X)
     for run in (lambda: grad(f)(1.0), lambda: jvp(f, (1.0,), (1.0,)), lambda: grad(as_graph(f, 1.0))(1.0)):
-        with pytest.raises(MissingRuleError,
-                           match=r"custom_(vjp|jvp) of <lambda>: no derivative rule \(define one with \.def"):
+        with pytest.raises(
+            MissingRuleError, match=r"custom_(vjp|jvp) of <lambda>: no derivative rule \(define one with \.def"
+        ):
             run()
 
 

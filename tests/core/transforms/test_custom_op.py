@@ -72,11 +72,15 @@ def test_numba_kernel():
 
 
 def test_several_outputs_scalars_and_trees():
-    op = custom_op(_weighted, out=lambda x, w: {"total": spec((), x.dtype), "squares": spec(x.shape, x.dtype)},
-                   name="weighted")
+    op = custom_op(
+        _weighted, out=lambda x, w: {"total": spec((), x.dtype), "squares": spec(x.shape, x.dtype)}, name="weighted"
+    )
     # outputs are passed in the order of the leaves of the tree: dictionaries by key
-    swapped = custom_op(numba.njit(lambda x, w, squares, total: _weighted(x, w, total, squares)), name="swapped",
-                        out=lambda x, w: {"total": spec((), x.dtype), "squares": spec(x.shape, x.dtype)})
+    swapped = custom_op(
+        numba.njit(lambda x, w, squares, total: _weighted(x, w, total, squares)),
+        name="swapped",
+        out=lambda x, w: {"total": spec((), x.dtype), "squares": spec(x.shape, x.dtype)},
+    )
     result = swapped(X, 2.0)
     assert result["total"] == 30.0
     np.testing.assert_array_equal(result["squares"], X**2)
@@ -138,14 +142,16 @@ def test_batches_of_everything(rule, batch):
     np.testing.assert_allclose(jacfwd(op)(X), lower)
     np.testing.assert_allclose(jacrev(op)(X), lower)
     np.testing.assert_allclose(hessian(f)(X), 2 * lower.T @ lower)
-    np.testing.assert_allclose(vmap(vmap(op))(np.stack([BATCH, 2 * BATCH])),
-                               np.cumsum(np.stack([BATCH, 2 * BATCH]), axis=2))
+    np.testing.assert_allclose(
+        vmap(vmap(op))(np.stack([BATCH, 2 * BATCH])), np.cumsum(np.stack([BATCH, 2 * BATCH]), axis=2)
+    )
     np.testing.assert_allclose(as_graph(vmap(grad(f)), BATCH)(BATCH), 2 * np.cumsum(BATCH, axis=1) @ lower)
 
 
 def test_sequential_with_shared_and_batched_arguments():
-    op = custom_op(_weighted, out=lambda x, w: (spec((), x.dtype), spec(x.shape, x.dtype)), batch="sequential",
-                   name="weighted")
+    op = custom_op(
+        _weighted, out=lambda x, w: (spec((), x.dtype), spec(x.shape, x.dtype)), batch="sequential", name="weighted"
+    )
     op.vjp(lambda ct, out, x, w: (ct[0] * w + 2 * x * ct[1], ct[0] * np.sum(x)))
     total, squares = vmap(op, in_axes=(None, 0))(X, np.array([1.0, 2.0]))
     np.testing.assert_allclose(total, [15.0, 30.0])
@@ -226,22 +232,30 @@ def library(tmp_path_factory):
 
 
 def test_c_function_with_the_default_arguments(library):
-    scaled = custom_op(library.scaled, out=lambda x, k: x, mode="cfunc", argtypes=[float, float], batch="sequential",
-                       name="scaled")
+    scaled = custom_op(
+        library.scaled, out=lambda x, k: x, mode="cfunc", argtypes=[float, float], batch="sequential", name="scaled"
+    )
     scaled.vjp(lambda ct, out, x, k: (scaled(ct, k), np.sum(ct * x)))
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(scaled(x, 2.0), 2 * x)
     np.testing.assert_array_equal(scaled(x.T, 2), 2 * x.T)
     np.testing.assert_array_equal(grad(lambda x: np.sum(scaled(x, 3.0) ** 2))(x), 18 * x)
     np.testing.assert_array_equal(vmap(scaled, in_axes=(None, 0))(x, np.array([1.0, 2.0])), [x, 2 * x])
-    with pytest.raises(TypeError,
-                       match=r"custom_op scaled: argument 0 must be float64, as argtypes says, got complex128"):
+    with pytest.raises(
+        TypeError, match=r"custom_op scaled: argument 0 must be float64, as argtypes says, got complex128"
+    ):
         scaled(x * 1j, 2.0)
 
 
 def test_c_function_with_chosen_arguments(library):
-    shifted = custom_op(library.shifted, out=lambda x, s: x, mode="cfunc", argtypes=[float, float],
-                        abi=["size0:int32", "value1", "in0", "out0"], name="shifted")
+    shifted = custom_op(
+        library.shifted,
+        out=lambda x, s: x,
+        mode="cfunc",
+        argtypes=[float, float],
+        abi=["size0:int32", "value1", "in0", "out0"],
+        name="shifted",
+    )
     np.testing.assert_array_equal(shifted(X, 1.5), X + 1.5)
     np.testing.assert_array_equal(shifted(np.arange(3), 1), np.arange(3) + 1.0)  # integers are converted without loss
     with pytest.raises(ValueError, match="abi must be made of in0, shape0"):
@@ -269,8 +283,9 @@ def test_numba_cfunc_and_bare_address():
             out[i] = x[i] * x[i]
 
     for pointer in (square, square.address, square.ctypes):
-        op = custom_op(pointer, out=lambda x: x, mode="cfunc", argtypes=[float], abi=["in0", "out0", "size0"],
-                       name="square")
+        op = custom_op(
+            pointer, out=lambda x: x, mode="cfunc", argtypes=[float], abi=["in0", "out0", "size0"], name="square"
+        )
         np.testing.assert_array_equal(op(X), X**2)
 
 
@@ -311,8 +326,14 @@ def test_c_functions_have_a_native_entry(library):
     entry = scaled.primitive.native([spec((2, 3)), spec(())], [spec((2, 3))])
     assert call_entry(entry, [x, np.array(2.0)], [out]) == 0
     np.testing.assert_array_equal(out, 2 * x)
-    shifted = custom_op(library.shifted, out=lambda x, s: x, mode="cfunc", argtypes=[float, float],
-                        abi=["size0:int32", "value1", "in0", "out0"], name="shifted")
+    shifted = custom_op(
+        library.shifted,
+        out=lambda x, s: x,
+        mode="cfunc",
+        argtypes=[float, float],
+        abi=["size0:int32", "value1", "in0", "out0"],
+        name="shifted",
+    )
     out = np.empty(5)
     assert call_entry(shifted.primitive.native([spec(5), spec(())], [spec(5)]), [X, np.array(1.5)], [out]) == 0
     np.testing.assert_array_equal(out, X + 1.5)
@@ -323,13 +344,19 @@ def test_c_functions_have_a_native_entry(library):
 
 def test_missing_rules_name_operator_mode_and_remedy():
     op = sums(None)
-    with pytest.raises(MissingRuleError, match=r"custom_op sums\(float64\[5\]\): no derivative rule, needed for "
-                                               r"reverse mode here \(define one with @sums.vjp or @sums.jvp"):
+    with pytest.raises(
+        MissingRuleError,
+        match=r"custom_op sums\(float64\[5\]\): no derivative rule, needed for "
+        r"reverse mode here \(define one with @sums.vjp or @sums.jvp",
+    ):
         grad(lambda x: np.sum(op(x)))(X)
     with pytest.raises(MissingRuleError, match="needed for forward mode here"):
         jvp(op, (X,), (X,))
-    with pytest.raises(MissingRuleError, match=r"no batching rule, needed for vmap here \(define one with @sums.batch, "
-                                               r"or give custom_op batch='sequential'"):
+    with pytest.raises(
+        MissingRuleError,
+        match=r"no batching rule, needed for vmap here \(define one with @sums.batch, "
+        r"or give custom_op batch='sequential'",
+    ):
         vmap(op)(BATCH)
 
 
@@ -340,15 +367,18 @@ def test_a_linear_operator_may_be_its_own_rule_in_one_mode_only():
     op = sums(None)
     op.jvp(lambda tangents, out, x: op(tangents[0]))
     np.testing.assert_allclose(jvp(op, (X,), (X,))[1], np.cumsum(X))
-    with pytest.raises(MissingRuleError,
-                       match="its jvp rule applies the operator itself to the tangents, so its transpose is not known"):
+    with pytest.raises(
+        MissingRuleError,
+        match="its jvp rule applies the operator itself to the tangents, so its transpose is not known",
+    ):
         vjp(op, X)[1](X)
 
 
 def test_outputs_are_checked_against_what_was_promised():
     wrong_shape = custom_op(lambda x: x[:-1] * 1, out=lambda x: x, mode="python", name="wrong_shape")
-    with pytest.raises(ValueError,
-                       match=r"custom_op wrong_shape: output 0 must be float64\[5\], as out says, got float64\[4\]"):
+    with pytest.raises(
+        ValueError, match=r"custom_op wrong_shape: output 0 must be float64\[5\], as out says, got float64\[4\]"
+    ):
         wrong_shape(X)
     wrong_dtype = custom_op(lambda x: x.astype(np.float32), out=lambda x: x, mode="python", name="wrong_dtype")
     with pytest.raises(ValueError, match=r"must be float64\[5\], as out says, got float32\[5\]"):

@@ -33,8 +33,9 @@ def full(x):
 
 
 def numbers(x):
-    return np.stack([math.sin(x[0]), math.exp(x[1]), math.sqrt(x[2]), math.log(x[2], 2), math.atan2(x[0], x[1]),
-                     tanh(x[0])])
+    return np.stack(
+        [math.sin(x[0]), math.exp(x[1]), math.sqrt(x[2]), math.log(x[2], 2), math.atan2(x[0], x[1]), tanh(x[0])]
+    )
 
 
 def apply(f, *args):
@@ -43,8 +44,13 @@ def apply(f, *args):
 
 def by_value(x):
     s = math.sin
-    return apply(erf, x) + apply(logsumexp, x) + apply(special.softmax, x) + s(x[0]) + apply(math.cos, x[1]) + apply(
-        np.array, [x[0], x[1], 1.0]
+    return (
+        apply(erf, x)
+        + apply(logsumexp, x)
+        + apply(special.softmax, x)
+        + s(x[0])
+        + apply(math.cos, x[1])
+        + apply(np.array, [x[0], x[1], 1.0])
     )
 
 
@@ -90,8 +96,20 @@ def zero_d(x):
     return t * x
 
 
-PROGRAMS = [arrays, zeros, full, numbers, by_value, mapped, reduced, helped, Model(), matrix, zero_d,
-            lambda x: np.array([x[0], math.sin(x[1]), 1.0])]
+PROGRAMS = [
+    arrays,
+    zeros,
+    full,
+    numbers,
+    by_value,
+    mapped,
+    reduced,
+    helped,
+    Model(),
+    matrix,
+    zero_d,
+    lambda x: np.array([x[0], math.sin(x[1]), 1.0]),
+]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: getattr(f, "__name__", type(f).__name__))

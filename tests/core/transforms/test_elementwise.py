@@ -55,10 +55,14 @@ def as_graph(f, *args):
 def test_values_broadcasting_keywords_and_documentation():
     np.testing.assert_allclose(morse(R, 5.0, 1.2), numpy_morse(R, 5.0, 1.2))
     np.testing.assert_allclose(morse(R, width=1.2, depth=5.0, r0=0.9), numpy_morse(R, 5.0, 1.2, 0.9))
-    np.testing.assert_allclose(morse(R[:, None], 5.0, R[None, :], R[:3, None, None]),
-                               numpy_morse(R[:, None], 5.0, R[None, :], R[:3, None, None]))
-    assert morse.__doc__ == "Morse potential." and morse.__name__ == "morse" and morse.names == (
-        "r", "depth", "width", "r0"
+    np.testing.assert_allclose(
+        morse(R[:, None], 5.0, R[None, :], R[:3, None, None]),
+        numpy_morse(R[:, None], 5.0, R[None, :], R[:3, None, None]),
+    )
+    assert (
+        morse.__doc__ == "Morse potential."
+        and morse.__name__ == "morse"
+        and morse.names == ("r", "depth", "width", "r0")
     )
     assert np.shape(morse(1.5, 5.0, 1.2)) == ()
     assert morse(R.astype(np.float32), 5.0, 1.2).dtype == np.float32
@@ -83,8 +87,9 @@ def test_branches_become_selections():
         return x * y if y else -1.0
 
     x, y = np.meshgrid(np.linspace(-1, 4, 11), np.linspace(-2, 2, 9))
-    want = np.where((0 < x) & (x < 2) & ~((y > 1) | (x == y)), x + y,
-                    np.where(x > 3, np.abs(y), np.where(y != 0, x * y, -1.0)))
+    want = np.where(
+        (0 < x) & (x < 2) & ~((y > 1) | (x == y)), x + y, np.where(x > 3, np.abs(y), np.where(y != 0, x * y, -1.0))
+    )
     np.testing.assert_array_equal(logic(x, y), want)
 
 
@@ -202,10 +207,14 @@ def test_compiled_and_fused_into_its_neighbors():
     np.testing.assert_allclose(jit(loss)(R), loss(R), rtol=1e-13)
     np.testing.assert_allclose(jit(grad(loss))(R), grad(loss)(R), rtol=1e-12)
     np.testing.assert_allclose(grad(jit(loss))(R), grad(loss)(R), rtol=1e-12)
-    np.testing.assert_allclose(jit(vmap(grad(loss)))(np.stack([R, R + 1])), vmap(grad(loss))(np.stack([R, R + 1])),
-                               rtol=1e-12)
-    np.testing.assert_allclose(jit(vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2))))(R),
-                               vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2)))(R), rtol=1e-12)
+    np.testing.assert_allclose(
+        jit(vmap(grad(loss)))(np.stack([R, R + 1])), vmap(grad(loss))(np.stack([R, R + 1])), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        jit(vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2))))(R),
+        vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2)))(R),
+        rtol=1e-12,
+    )
     assert jit(lambda r: f(r, np.float32(3)))(R.astype(np.float32)).dtype == np.float32
 
 

@@ -74,9 +74,14 @@ def outcome(f, x):
         return type(error), error.args
 
 
-CASES = [(root, [4.0, 0.0, -1.0, np.nan]), (positive, [np.array([1.0, 2.0]), np.array([1.0, -2.0])]),
-         (rounds, [0.5, 9.0, 63.0, 1e9]), (branch, [2.0, 0.5, -1.0, -4.0]), (nested, [2.0, 0.5, -1.0]),
-         (rows, [np.ones((9, 2)), np.array([[1.0, 1.0], [3.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 3.0], [3.0, 1.0]])])]
+CASES = [
+    (root, [4.0, 0.0, -1.0, np.nan]),
+    (positive, [np.array([1.0, 2.0]), np.array([1.0, -2.0])]),
+    (rounds, [0.5, 9.0, 63.0, 1e9]),
+    (branch, [2.0, 0.5, -1.0, -4.0]),
+    (nested, [2.0, 0.5, -1.0]),
+    (rows, [np.ones((9, 2)), np.array([[1.0, 1.0], [3.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 3.0], [3.0, 1.0]])]),
+]
 
 
 @pytest.mark.parametrize(("f", "arguments"), CASES, ids=lambda x: getattr(x, "__name__", ""))
@@ -97,8 +102,11 @@ def test_derivatives_and_batches_fail_too():
         f(x)
         with pytest.raises(ValueError, match="negative"):
             f(x - 2)
-    for f in (core.jit(core.grad(root)), core.jit(lambda x: core.jvp(root, (x,), (1.0,))[1]),
-              core.jit(core.grad(core.grad(root)))):
+    for f in (
+        core.jit(core.grad(root)),
+        core.jit(lambda x: core.jvp(root, (x,), (1.0,))[1]),
+        core.jit(core.grad(core.grad(root))),
+    ):
         f(4.0)
         with pytest.raises(ValueError, match="negative"):
             f(-4.0)
@@ -130,7 +138,8 @@ def test_exceptions_keep_their_attributes():
 
 def test_programs_on_disk_raise(tmp_path, monkeypatch):
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import numpy as np
         from triskele import core
         @core.jit
@@ -142,10 +151,13 @@ def test_programs_on_disk_raise(tmp_path, monkeypatch):
             f(-1.0)
         except AssertionError as error:
             print(error.args[0], f.program(1.0).module.cached)
-    """))
+    """)
+    )
     monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path / "cache"))
-    said = [subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.split()
-            for _ in range(2)]
+    said = [
+        subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
     assert said == [["positive", "False"], ["positive", "True"]]
 
 

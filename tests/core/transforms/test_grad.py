@@ -14,10 +14,14 @@ from triskele.core.transforms.jacobian import hessian, hvp, jacfwd, jacrev
 
 FUNCTIONS = {
     "polynomial": (lambda x: x**3 - 2 * x, lambda x: 3 * x**2 - 2),
-    "quotient": (lambda x: np.sin(x) / (1 + x**2),
-                 lambda x: np.cos(x) / (1 + x**2) - 2 * x * np.sin(x) / (1 + x**2) ** 2),
-    "composition": (lambda x: np.exp(-np.sqrt(1 + x * x)),
-                    lambda x: -x / np.sqrt(1 + x * x) * np.exp(-np.sqrt(1 + x * x))),
+    "quotient": (
+        lambda x: np.sin(x) / (1 + x**2),
+        lambda x: np.cos(x) / (1 + x**2) - 2 * x * np.sin(x) / (1 + x**2) ** 2,
+    ),
+    "composition": (
+        lambda x: np.exp(-np.sqrt(1 + x * x)),
+        lambda x: -x / np.sqrt(1 + x * x) * np.exp(-np.sqrt(1 + x * x)),
+    ),
     "many uses": (lambda x: x * x * x * x + x + x, lambda x: 4 * x**3 + 2),
     "constant": (lambda x: 0 * x + 3.0, lambda x: 0.0),
 }
@@ -159,8 +163,11 @@ def test_a_gradient_takes_no_more_than_its_paths():
 
 
 def test_wrong_inputs():
-    with pytest.raises(TypeError, match=r"grad of <lambda>: derivatives are taken with respect to float or complex "
-                                        r"values, got int64.*write 3\.0"):
+    with pytest.raises(
+        TypeError,
+        match=r"grad of <lambda>: derivatives are taken with respect to float or complex "
+        r"values, got int64.*write 3\.0",
+    ):
         grad(lambda x: x**2)(3)
     with pytest.raises(TypeError, match="astype"):
         grad(np.sum)(np.arange(3))

@@ -54,8 +54,9 @@ def test_under_jit_and_vmap(mode):
     np.testing.assert_allclose(vmap(f, in_axes=(None, 0))(1.0, a), [1, 2, 3], rtol=1e-12)
     np.testing.assert_allclose(vmap(grad(f, argnums=1), in_axes=(None, 0))(1.0, a), a ** (-2 / 3) / 3, rtol=1e-12)
     np.testing.assert_allclose(jit(vmap(grad(f, argnums=1), in_axes=(None, 0)))(1.0, a), a ** (-2 / 3) / 3, rtol=1e-12)
-    np.testing.assert_allclose(grad(lambda a: np.sum(vmap(f, in_axes=(None, 0))(1.0, a)))(a), a ** (-2 / 3) / 3,
-                               rtol=1e-12)
+    np.testing.assert_allclose(
+        grad(lambda a: np.sum(vmap(f, in_axes=(None, 0))(1.0, a)))(a), a ** (-2 / 3) / 3, rtol=1e-12
+    )
 
 
 def equations(x, p):
@@ -67,8 +68,9 @@ def on_vectors(solve):
 
     def solver(g, x0):
         unpack = lambda z: {"u": z[0], "v": z[1:]}
-        z = solve(lambda z: np.concatenate([[g(unpack(z))["u"]], g(unpack(z))["v"]]),
-                  np.concatenate([[x0["u"]], x0["v"]]))
+        z = solve(
+            lambda z: np.concatenate([[g(unpack(z))["u"]], g(unpack(z))["v"]]), np.concatenate([[x0["u"]], x0["v"]])
+        )
         return unpack(z)
 
     return solver
@@ -98,8 +100,9 @@ def test_systems_in_trees(linear_solve):
     h = 1e-6
     np.testing.assert_allclose(g["k"], (loss({**p, "k": 0.3 + h}) - loss({**p, "k": 0.3 - h})) / (2 * h), rtol=1e-7)
     e = np.array([0.0, h])
-    np.testing.assert_allclose(g["w"][1], (loss({**p, "w": p["w"] + e}) - loss({**p, "w": p["w"] - e})) / (2 * h),
-                               rtol=1e-7)
+    np.testing.assert_allclose(
+        g["w"][1], (loss({**p, "w": p["w"] + e}) - loss({**p, "w": p["w"] - e})) / (2 * h), rtol=1e-7
+    )
     t = jvp(loss, (p,), ({"k": 1.0, "w": np.ones(2)},))[1]
     np.testing.assert_allclose(t, g["k"] + np.sum(g["w"]), rtol=1e-10)
 
@@ -109,8 +112,11 @@ def test_systems_in_trees(linear_solve):
 
 def by_iteration(matvec, b):
     """Richardson's iteration for a positive definite system with eigenvalues below 5."""
-    return while_loop(lambda x: np.max(np.abs(b - matvec(x))) > 1e-13 * np.max(np.abs(b)),
-                      lambda x: x + (b - matvec(x)) / 3.0, np.zeros_like(b))
+    return while_loop(
+        lambda x: np.max(np.abs(b - matvec(x))) > 1e-13 * np.max(np.abs(b)),
+        lambda x: x + (b - matvec(x)) / 3.0,
+        np.zeros_like(b),
+    )
 
 
 def outside(matvec, b):
@@ -130,8 +136,9 @@ def test_linear_solve_differentiates_the_matrix_and_the_right_hand_side(solve):
     for x, y in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
     direction = A @ A
-    np.testing.assert_allclose(jvp(f, (A, B), (direction, B))[1], jvp(reference, (A, B), (direction, B))[1], rtol=1e-9,
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        jvp(f, (A, B), (direction, B))[1], jvp(reference, (A, B), (direction, B))[1], rtol=1e-9, atol=1e-12
+    )
     s = lambda s: np.sum(f(s * A, B) ** 2)
     np.testing.assert_allclose(grad(grad(s))(1.0), 6 * s(1.0), rtol=1e-9)  # s(t) = s(1) / t**2
 
@@ -142,8 +149,9 @@ def test_linear_solve_under_jit_and_vmap():
     np.testing.assert_allclose(jit(grad(f))(A, B), grad(reference)(A, B), rtol=1e-9)
     np.testing.assert_allclose(jit(f)(A, B), reference(A, B), rtol=1e-11)
     batch = np.stack([B, 2 * B])
-    np.testing.assert_allclose(vmap(grad(f), in_axes=(None, 0))(A, batch),
-                               vmap(grad(reference), in_axes=(None, 0))(A, batch), rtol=1e-9)
+    np.testing.assert_allclose(
+        vmap(grad(f), in_axes=(None, 0))(A, batch), vmap(grad(reference), in_axes=(None, 0))(A, batch), rtol=1e-9
+    )
     np.testing.assert_allclose(hessian(f, argnums=1)(A, B), hessian(reference, argnums=1)(A, B), rtol=1e-9)
     np.testing.assert_allclose(jacrev(grad(f))(A, B), jacrev(grad(reference))(A, B), rtol=1e-7, atol=1e-10)
 

@@ -20,11 +20,15 @@ def test_a_small_buffer_may_be_used_again():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize("change", [
-    lambda a: a.__setitem__(7, 5.0),
-    lambda a: a.__setitem__(slice(None), a[::-1].copy()),
-    lambda a: a.__imul__(-1),
-], ids=["one element", "reversed", "negated"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a.__setitem__(7, 5.0),
+        lambda a: a.__setitem__(slice(None), a[::-1].copy()),
+        lambda a: a.__imul__(-1),
+    ],
+    ids=["one element", "reversed", "negated"],
+)
 def test_a_large_buffer_that_was_changed_is_an_error(change, dtype):
     buffer = np.random.default_rng(0).normal(size=10_000).astype(dtype)
 

@@ -74,8 +74,6 @@ PLAIN = {
 PLAIN["grad"] = PLAIN["jvp"] = PLAIN["vjp"] = PLAIN["linearize"] = OUTER["grad"]
 
 
-
-
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize(("outer", "inner"), list(itertools.product(OUTER, OUTER)), ids=lambda s: s)
 def test_pairs_of_transforms(f, outer, inner):

@@ -15,5 +15,6 @@ for scale, norm in (("slaney", "slaney"), ("htk", None)):
     options = {"htk": scale == "htk", "norm": norm, "n_mels": 6, "fmin": 100, "fmax": 3500}
     out[f"filters_{scale}"] = librosa.filters.mel(sr=8000, n_fft=64, dtype=np.float64, **options).T
     out[f"mel_{scale}"] = librosa.feature.melspectrogram(
-        S=abs(out["stft"].T) ** 2, sr=8000, n_fft=64, dtype=np.float64, **options).T
+        S=abs(out["stft"].T) ** 2, sr=8000, n_fft=64, dtype=np.float64, **options
+    ).T
 np.savez_compressed(Path(__file__).with_name("librosa_reference.npz"), **out)

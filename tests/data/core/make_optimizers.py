@@ -78,8 +78,9 @@ def rates(make, n=100):
 
 lr = torch.optim.lr_scheduler
 out["one_cycle"] = rates(lambda o: lr.OneCycleLR(o, 0.5, 100))
-out["one_cycle_linear"] = rates(lambda o: lr.OneCycleLR(o, 0.5, 100, pct_start=0.25, div_factor=10, final_div_factor=50,
-                                                        anneal_strategy="linear"))
+out["one_cycle_linear"] = rates(
+    lambda o: lr.OneCycleLR(o, 0.5, 100, pct_start=0.25, div_factor=10, final_div_factor=50, anneal_strategy="linear")
+)
 out["cosine_restarts"] = rates(lambda o: lr.CosineAnnealingWarmRestarts(o, 14, T_mult=2, eta_min=0.1))
 out["cosine_restarts_even"] = rates(lambda o: lr.CosineAnnealingWarmRestarts(o, 9))
 out["polynomial_decay"] = rates(lambda o: lr.PolynomialLR(o, 80, power=2.5))

@@ -83,11 +83,13 @@ class Block(nn.Module):
 class Small(nn.Module):
     def __init__(self, count, plain):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=plain), nn.BatchNorm2d(16, 1e-3 if plain else 1e-5),
-                                  nn.ReLU())
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 16, 3, 1, 1, bias=plain), nn.BatchNorm2d(16, 1e-3 if plain else 1e-5), nn.ReLU()
+        )
         widths = [16] + [16] * count + [32] * count + [64] * count
-        self.blocks = nn.Sequential(*[Block(a, b, 2 if b > a else 1, plain)
-                                      for a, b in zip(widths, widths[1:], strict=False)])
+        self.blocks = nn.Sequential(
+            *[Block(a, b, 2 if b > a else 1, plain) for a, b in zip(widths, widths[1:], strict=False)]
+        )
         self.head = nn.Linear(64, 10)
 
     def forward(self, x):
@@ -130,8 +132,9 @@ class FCN(nn.Module):
         self.stages = nn.ModuleList(stages)
         self.classifier = nn.Sequential(nn.Conv2d(32, 8, 7, padding=3), nn.ReLU(), nn.Conv2d(8, 8, 1), nn.ReLU())
         self.scores = nn.ModuleList([nn.Conv2d(c, classes, 1) for c in (16, 32, 8)])
-        self.enlarge = nn.ModuleList([nn.ConvTranspose2d(classes, classes, 2 * f, f, f // 2, bias=False)
-                                      for f in (2, 2, 8)])
+        self.enlarge = nn.ModuleList(
+            [nn.ConvTranspose2d(classes, classes, 2 * f, f, f // 2, bias=False) for f in (2, 2, 8)]
+        )
 
     def forward(self, x):
         halved = []
@@ -140,8 +143,6 @@ class FCN(nn.Module):
             halved.append(x)
         y = self.enlarge[0](self.scores[2](self.classifier(x))) + self.scores[1](halved[3])
         return self.enlarge[2](self.enlarge[1](y) + self.scores[0](halved[2]))
-
-
 
 
 out = {}

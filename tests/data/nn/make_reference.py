@@ -93,8 +93,10 @@ norm2d.weight.data, norm2d.bias.data = torch.randn(4), torch.randn(4)
 put("group_norm_scale", norm2d.weight)
 put("group_norm_bias", norm2d.bias)
 put("group_norm_y", norm2d(image).permute(0, 2, 3, 1))
-put("instance_norm_y", torch.nn.functional.instance_norm(image, weight=norm2d.weight, bias=norm2d.bias)
-    .permute(0, 2, 3, 1))
+put(
+    "instance_norm_y",
+    torch.nn.functional.instance_norm(image, weight=norm2d.weight, bias=norm2d.bias).permute(0, 2, 3, 1),
+)
 put("rms_norm_y", torch.nn.functional.rms_norm(x, (N,), norm.weight, 1e-6))
 for name, options in {
     "doubling": {"kernel_size": 2, "stride": 2},

@@ -8,14 +8,21 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 CASES = {
-    "one reference": (["the cat sat on the mat", "a dog ran in the park today"],
-                      [["the cat is on the mat"], ["a dog ran through the park today"]]),
-    "several references": (["it is a guide to action which ensures that the military always obeys the commands of the "
-                            "party"],
-                           [["it is a guide to action that ensures that the military will forever heed party commands",
-                             "it is the guiding principle which guarantees the military forces always being under the "
-                             "command of the party",
-                             "it is the practical guide for the army always to heed the directions of the party"]]),
+    "one reference": (
+        ["the cat sat on the mat", "a dog ran in the park today"],
+        [["the cat is on the mat"], ["a dog ran through the park today"]],
+    ),
+    "several references": (
+        ["it is a guide to action which ensures that the military always obeys the commands of the party"],
+        [
+            [
+                "it is a guide to action that ensures that the military will forever heed party commands",
+                "it is the guiding principle which guarantees the military forces always being under the "
+                "command of the party",
+                "it is the practical guide for the army always to heed the directions of the party",
+            ]
+        ],
+    ),
     "clipped": (["the the the the the the the"], [["the cat is on the mat", "there is a cat on the mat"]]),
     "short": (["a cat"], [["a cat on the mat"]]),
     "two lengths as near": (["a b c d e"], [["a b c d e f g", "a b c"]]),
@@ -35,8 +42,13 @@ if __name__ == "__main__":
     found = []
     for name, (predictions, references) in cases.items():
         streams = list(map(list, zip(*references)))
-        values = {smoothing: BLEU(tokenize="none", smooth_method=smoothing, effective_order=False, force=True)
-                  .corpus_score(predictions, streams).score / 100 for smoothing in ("none", "floor", "add-k", "exp")}
+        values = {
+            smoothing: BLEU(tokenize="none", smooth_method=smoothing, effective_order=False, force=True)
+            .corpus_score(predictions, streams)
+            .score
+            / 100
+            for smoothing in ("none", "floor", "add-k", "exp")
+        }
         found.append({"name": name, "predictions": predictions, "references": references, "bleu": values})
     out = {"sacrebleu": version("sacrebleu"), "cases": found}
     Path(__file__).with_name("bleu.json").write_text(json.dumps(out, indent=1) + "\n")

@@ -14,8 +14,9 @@ def moons(number, seed):
     rng = np.random.default_rng(seed)
     y = np.arange(number) % 2
     angle = np.pi * rng.random(number)
-    x = np.where(y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1),
-                 np.stack([np.cos(angle), np.sin(angle)], 1))
+    x = np.where(
+        y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1), np.stack([np.cos(angle), np.sin(angle)], 1)
+    )
     return x + 0.1 * rng.standard_normal(x.shape) - [0.5, 0.25], y
 
 
@@ -30,8 +31,9 @@ def uploading(layers=3):
     circuit = quantum.Circuit(2)
     for layer in range(layers):
         circuit += quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0}, 1).as_encoder()
-        circuit += quantum.Circuit(2).rz(f"a{layer}",
-                                         0).ry(f"b{layer}", 0).rz(f"c{layer}", 1).ry(f"d{layer}", 1).cz(0, 1)
+        circuit += (
+            quantum.Circuit(2).rz(f"a{layer}", 0).ry(f"b{layer}", 0).rz(f"c{layer}", 1).ry(f"d{layer}", 1).cz(0, 1)
+        )
     return circuit
 
 
@@ -65,8 +67,15 @@ def test_kernel_classifies_what_no_line_can():
     y = np.arange(80) % 2
     angle, radius = rng.uniform(0, 2 * np.pi, 80), np.where(y, 1.3, 0.5) + 0.08 * rng.standard_normal(80)
     x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
-    circuit = quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0},
-                                                       1).cz(0, 1).ry({"x1": 1.0}, 0).ry({"x0": 1.0}, 1).as_encoder()
+    circuit = (
+        quantum.Circuit(2)
+        .ry({"x0": 2.0}, 0)
+        .ry({"x1": 2.0}, 1)
+        .cz(0, 1)
+        .ry({"x1": 1.0}, 0)
+        .ry({"x0": 1.0}, 1)
+        .as_encoder()
+    )
     kernel = quantum.FidelityKernel(circuit)
     weights = np.linalg.solve(kernel(x[:40]) + 1e-3 * np.eye(40), 2.0 * y[:40] - 1)
     assert np.mean((kernel(x[40:], x[:40]) @ weights > 0) == y[40:]) > 0.95
@@ -124,8 +133,13 @@ def test_classifier_of_three_classes_and_other_observables():
     x = np.linspace(-1, 1, 45)[:, None]
     y = np.array(["left", "middle", "right"])[np.digitize(x[:, 0], [-0.35, 0.35])]
     circuit = quantum.Circuit(1).ry({"x": 1.5}, 0).as_encoder() + quantum.Circuit(1).rz("a", 0).ry("b", 0)
-    classifier = quantum.Classifier(circuit, epochs=60, batch=15, optimizer=optim.Adam(0.1),
-                                    observables=[quantum.PauliSum("Z0"), quantum.PauliSum("X0")])
+    classifier = quantum.Classifier(
+        circuit,
+        epochs=60,
+        batch=15,
+        optimizer=optim.Adam(0.1),
+        observables=[quantum.PauliSum("Z0"), quantum.PauliSum("X0")],
+    )
     assert classifier.fit(x, y, progress=False).score(x, y) > 0.9
     assert classifier.net_.layers[1].weight.shape == (2, 3)
     assert classifier.predict([[1.0]]).tolist() == ["right"]
@@ -168,16 +182,19 @@ def test_classifier_of_circuits_that_cannot_be_trained():
         quantum.Classifier(lambda features: features).fit(*moons(4, 0), progress=False)
 
 
-@pytest.mark.parametrize("x, y, why", [
-    (np.zeros((4, 3)), [0, 1, 0, 1], r"shape \(N, 2\).*got 3 columns"),
-    (np.zeros((4, 2)), np.zeros(5, int), "labels must have shape \\(4,\\), got \\(5,\\) \\(one for each sample"),
-    (np.zeros((4, 2)), np.zeros(4, int), "got one class, .*0"),
-    (np.zeros((4, 2)), np.array([0.5, 1.0, 0, 0]), "Unknown label type"),
-    (np.zeros((4, 2)), np.array([np.nan, 1.0, 0, 0]), "labels must be finite"),
-    (np.full((4, 2), np.inf), np.zeros(4, int), "finite"),
-    (np.zeros((0, 2)), np.zeros(0, int), "no data"),
-    ([[1.0], [2.0, 3.0]], [0, 1], "array of real numbers"),
-])
+@pytest.mark.parametrize(
+    "x, y, why",
+    [
+        (np.zeros((4, 3)), [0, 1, 0, 1], r"shape \(N, 2\).*got 3 columns"),
+        (np.zeros((4, 2)), np.zeros(5, int), "labels must have shape \\(4,\\), got \\(5,\\) \\(one for each sample"),
+        (np.zeros((4, 2)), np.zeros(4, int), "got one class, .*0"),
+        (np.zeros((4, 2)), np.array([0.5, 1.0, 0, 0]), "Unknown label type"),
+        (np.zeros((4, 2)), np.array([np.nan, 1.0, 0, 0]), "labels must be finite"),
+        (np.full((4, 2), np.inf), np.zeros(4, int), "finite"),
+        (np.zeros((0, 2)), np.zeros(0, int), "no data"),
+        ([[1.0], [2.0, 3.0]], [0, 1], "array of real numbers"),
+    ],
+)
 def test_data_that_do_not_fit(x, y, why):
     with pytest.raises(ParameterError, match=why):
         quantum.Classifier(uploading(1)).fit(x, y, progress=False)

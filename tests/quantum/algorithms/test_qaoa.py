@@ -11,8 +11,11 @@ from triskele.quantum.algorithms.recursive_qaoa import _substitute
 from triskele.quantum.errors import CircuitError, OperatorError, OptimizerError, ParameterError
 from triskele.quantum.optimizers import SPSA
 
-PETERSEN = [*((k, (k + 1) % 5) for k in range(5)), *((k, k + 5) for k in range(5)),
-            *((5 + k, 5 + (k + 2) % 5) for k in range(5))]
+PETERSEN = [
+    *((k, (k + 1) % 5) for k in range(5)),
+    *((k, k + 5) for k in range(5)),
+    *((5 + k, 5 + (k + 2) % 5) for k in range(5)),
+]
 
 
 def ring(n):
@@ -104,14 +107,19 @@ def test_own_start_and_optimizer():
     given = quantum.QAOA(cost, 2, initial=theta).run(progress=False)
     assert given.history[0] == pytest.approx(quantum.Expectation(quantum.qaoa_ansatz(cost, 2), cost)(theta))
     assert len(given.depths) == 1
-    random = [quantum.QAOA(cost, 2, initial="random", optimizer=SPSA(max_steps=5),
-                           seed=s).run(progress=False).theta for s in (1, 1, 2)]
+    random = [
+        quantum.QAOA(cost, 2, initial="random", optimizer=SPSA(max_steps=5), seed=s).run(progress=False).theta
+        for s in (1, 1, 2)
+    ]
     np.testing.assert_array_equal(random[0], random[1])
     assert not np.array_equal(random[0], random[2])
 
 
-@pytest.mark.parametrize("graph", [ring(10), PETERSEN, random_graph(11, 1), random_graph(10, 2, signs=True)],
-                         ids=["ring", "petersen", "weighted", "spin glass"])
+@pytest.mark.parametrize(
+    "graph",
+    [ring(10), PETERSEN, random_graph(11, 1), random_graph(10, 2, signs=True)],
+    ids=["ring", "petersen", "weighted", "spin glass"],
+)
 def test_recursive_qaoa_finds_the_optimum(graph):
     result = quantum.RecursiveQAOA(quantum.maxcut(graph), layers=2, cutoff=4).run(progress=False)
     assert -result.cost == pytest.approx(weight(graph, result.bits)) == pytest.approx(best_cut(graph))
@@ -125,9 +133,12 @@ def test_recursive_qaoa_with_fields_and_higher_products():
     assert result.cost == pytest.approx(cost.matrix(6).diagonal()[result.bits @ (1 << np.arange(6))].real)
 
 
-@given(st.lists(st.tuples(st.frozensets(st.integers(0, 5), min_size=1), st.floats(-2, 2)), min_size=1, max_size=8),
-       st.integers(0, 7), st.sampled_from([-1.0, 1.0]),
-       st.integers(0, 63))
+@given(
+    st.lists(st.tuples(st.frozensets(st.integers(0, 5), min_size=1), st.floats(-2, 2)), min_size=1, max_size=8),
+    st.integers(0, 7),
+    st.sampled_from([-1.0, 1.0]),
+    st.integers(0, 63),
+)
 def test_a_bit_is_replaced_without_changing_costs(pairs, which, sign, index):
     """Wherever the product of spins has that sign, old and new costs differ by what became constant."""
     terms = dict(pairs)
@@ -160,16 +171,30 @@ def test_recursive_qaoa_below_the_cutoff_tries_everything():
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("graph", [[], [(0, 0)], [(0, 1, np.inf)], [(-1, 2)], [(0, 1.5)], [(0, 1, 2, 3)], [("a", "b")],
-                                   [1, 2], [(0, 1, "heavy")], np.array([[0.0, 1.0, 0], [2.0, 0.0, 0], [0, 0, 0]]),
-                                   np.array([[1.0, 1.0, 0], [1.0, 0.0, 0], [0, 0, 0]])])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        [],
+        [(0, 0)],
+        [(0, 1, np.inf)],
+        [(-1, 2)],
+        [(0, 1.5)],
+        [(0, 1, 2, 3)],
+        [("a", "b")],
+        [1, 2],
+        [(0, 1, "heavy")],
+        np.array([[0.0, 1.0, 0], [2.0, 0.0, 0], [0, 0, 0]]),
+        np.array([[1.0, 1.0, 0], [1.0, 0.0, 0], [0, 0, 0]]),
+    ],
+)
 def test_graphs_that_are_none(graph):
     with pytest.raises(OperatorError, match="maxcut: "):
         quantum.maxcut(graph)
 
 
-@pytest.mark.parametrize("cost, why", [("Z0 X1", "Z alone, got the term 'Z0 X1'"), ("2.0", "not constant"),
-                                       ("1j Z0", "real")])
+@pytest.mark.parametrize(
+    "cost, why", [("Z0 X1", "Z alone, got the term 'Z0 X1'"), ("2.0", "not constant"), ("1j Z0", "real")]
+)
 @pytest.mark.parametrize("algorithm", [quantum.QAOA, quantum.RecursiveQAOA])
 def test_costs_that_are_none(algorithm, cost, why):
     with pytest.raises(OperatorError, match=why):

@@ -14,9 +14,11 @@ from triskele import quantum
 from triskele.core import optim
 
 # scikit-learn accepts any argument in the constructor and columns of labels with a warning; we refuse both at once
-REFUSED = {"check_do_not_raise_errors_in_init_or_set_params": "a circuit that cannot be trained is refused at once",
-           "check_set_params": "and so it is by set_params",
-           "check_supervised_y_2d": "labels of shape (N, 1) are refused"}
+REFUSED = {
+    "check_do_not_raise_errors_in_init_or_set_params": "a circuit that cannot be trained is refused at once",
+    "check_set_params": "and so it is by set_params",
+    "check_supervised_y_2d": "labels of shape (N, 1) are refused",
+}
 
 
 def circuit(features):
@@ -38,8 +40,9 @@ def circuit(features):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:Estimator Classifier does not inherit:UserWarning")  # sklearn is optional
 def test_check_estimator():
-    results = check_estimator(quantum.Classifier(circuit, epochs=20, optimizer=optim.Adam(0.1)), on_fail=None,
-                              expected_failed_checks=REFUSED)
+    results = check_estimator(
+        quantum.Classifier(circuit, epochs=20, optimizer=optim.Adam(0.1)), on_fail=None, expected_failed_checks=REFUSED
+    )
     assert not [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
     assert sum(r["status"] == "passed" for r in results) > 45
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(REFUSED)

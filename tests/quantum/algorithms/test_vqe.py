@@ -27,8 +27,19 @@ def levels(h, n=None):
 # -- VQE --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", ["bfgs", "l-bfgs-b", "slsqp", pytest.param("cobyqa", marks=pytest.mark.slow),
-                                       optim.LBFGS(), NaturalGradient(0.2), optim.Adam(0.1)], ids=str)
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        "bfgs",
+        "l-bfgs-b",
+        "slsqp",
+        pytest.param("cobyqa", marks=pytest.mark.slow),
+        optim.LBFGS(),
+        NaturalGradient(0.2),
+        optim.Adam(0.1),
+    ],
+    ids=str,
+)
 def test_ground_state_of_the_ising_ring(optimizer):
     result = quantum.VQE(ising(), layered(), initial="random", optimizer=optimizer, seed=4).run(progress=False)
     assert result.energy == pytest.approx(levels(ising())[0], abs=5e-3)
@@ -49,11 +60,18 @@ def test_molecules_reach_chemical_accuracy(name):
 def test_the_subspace_gives_the_same():
     molecule = quantum.molecules.load("LiH")
     sizes = molecule.num_electrons, molecule.num_qubits
-    whole, part = (quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes),
-                               simulator=s).run(progress=False) for s in ("statevector", "subspace"))
+    whole, part = (
+        quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes), simulator=s).run(progress=False)
+        for s in ("statevector", "subspace")
+    )
     assert whole.energy == pytest.approx(part.energy, abs=1e-8) and part.converged
-    grown = quantum.AdaptVQE(molecule.hamiltonian, quantum.fermionic_pool(*sizes), quantum.hartree_fock(*sizes),
-                             simulator="subspace", tolerance=1e-2)
+    grown = quantum.AdaptVQE(
+        molecule.hamiltonian,
+        quantum.fermionic_pool(*sizes),
+        quantum.hartree_fock(*sizes),
+        simulator="subspace",
+        tolerance=1e-2,
+    )
     assert grown.run(progress=False).energy - molecule.fci_energy < CHEMICAL_ACCURACY
 
 
@@ -66,8 +84,10 @@ def test_single_precision_is_good_to_a_microhartree():
 
 
 def test_results_follow_the_seed():
-    energies = [quantum.VQE(ising(), layered(), initial="random", seed=s,
-                            max_steps=3).run(progress=False).theta for s in (4, 4, 5)]
+    energies = [
+        quantum.VQE(ising(), layered(), initial="random", seed=s, max_steps=3).run(progress=False).theta
+        for s in (4, 4, 5)
+    ]
     np.testing.assert_array_equal(energies[0], energies[1])
     assert not np.array_equal(energies[0], energies[2])
 
@@ -88,8 +108,16 @@ def test_a_reporter_sees_the_steps_and_may_stop():
     assert result.energy == seen[-1]["energy"] == result.history[-1]
 
 
-@pytest.mark.parametrize("options", [{"optimizer": "rotosolve"}, {"optimizer": "cobyla"}, {"optimizer": "spsa"},
-                                     {"optimizer": "spsa", "shots": 20}, {"optimizer": "natural-gradient"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": "rotosolve"},
+        {"optimizer": "cobyla"},
+        {"optimizer": "spsa"},
+        {"optimizer": "spsa", "shots": 20},
+        {"optimizer": "natural-gradient"},
+    ],
+)
 def test_every_optimizer_resumes_bit_for_bit(options, tmp_path):
     def run(**keywords):
         return quantum.VQE(ising(), layered(), initial="random", max_steps=30, **options).run(**keywords)
@@ -119,13 +147,15 @@ def test_progress_is_a_bar_with_the_energy(capsys):
 def test_shots_with_spsa():
     h = quantum.PauliSum("Z0 Z1 + 0.5 X0 + 0.5 X1")
     ansatz = quantum.Circuit(2).ry("a", 0).ry("b", 1).cx(0, 1).ry("c", 0)
-    result = quantum.VQE(h, ansatz, initial="random", shots=500, optimizer=SPSA(max_steps=150),
-                         seed=1).run(progress=False)
+    result = quantum.VQE(h, ansatz, initial="random", shots=500, optimizer=SPSA(max_steps=150), seed=1).run(
+        progress=False
+    )
     exact = quantum.Expectation(ansatz, h)(result.theta)
     assert exact < levels(h)[0] + 0.1
     assert result.energy != exact and result.energy == pytest.approx(exact, abs=0.2)
-    again = quantum.VQE(h, ansatz, initial="random", shots=500, optimizer=SPSA(max_steps=150),
-                        seed=1).run(progress=False)
+    again = quantum.VQE(h, ansatz, initial="random", shots=500, optimizer=SPSA(max_steps=150), seed=1).run(
+        progress=False
+    )
     np.testing.assert_array_equal(result.theta, again.theta)
 
 
@@ -149,11 +179,18 @@ def test_an_ansatz_without_parameters_has_an_energy():
     assert result.energy == -2.0 and result.converged and len(result.history) == 1
 
 
-@pytest.mark.parametrize("hamiltonian, why", [(["Z0", "X0"], "PauliSum, got list"), (np.eye(2), "got ndarray"),
-                                              (quantum.Circuit(1), "got Circuit"),
-                                              ("1j Z0", "Hermitian")])
-@pytest.mark.parametrize("algorithm", [quantum.VQE, quantum.VQD, lambda h,
-                                       a: quantum.AdaptVQE(h, [a], quantum.Circuit(1))])
+@pytest.mark.parametrize(
+    "hamiltonian, why",
+    [
+        (["Z0", "X0"], "PauliSum, got list"),
+        (np.eye(2), "got ndarray"),
+        (quantum.Circuit(1), "got Circuit"),
+        ("1j Z0", "Hermitian"),
+    ],
+)
+@pytest.mark.parametrize(
+    "algorithm", [quantum.VQE, quantum.VQD, lambda h, a: quantum.AdaptVQE(h, [a], quantum.Circuit(1))]
+)
 def test_what_is_no_hamiltonian(algorithm, hamiltonian, why):
     with pytest.raises(OperatorError, match=f"the Hamiltonian must be .*{why}"):
         algorithm(hamiltonian, quantum.Circuit(1).ry("a", 0))
@@ -169,24 +206,45 @@ def test_a_molecule_is_no_hamiltonian_but_has_one():
         quantum.VQE(quantum.molecules.load("H2"), quantum.uccsd(2, 4))
 
 
-@pytest.mark.parametrize("arguments, options, error, why", [
-    (("Z0 + 1j X0", quantum.Circuit(1).ry("a", 0)), {}, OperatorError, "Hermitian"),
-    (("Z0 Z3", quantum.Circuit(1).ry("a", 0)), {}, OperatorError, "qubit"),
-    (("Z0", "ry"), {}, CircuitError, "ansatz must be a Circuit, got str"),
-    (("Z0", quantum.Circuit(1).ry("x", 0).as_encoder().rz("a", 0)), {}, ParameterError,
-     "unbound data parameters .'x'.*Classifier"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": [0.1, 0.2]}, ParameterError,
-     r"initial must have shape \(1,\), got \(2,\) \(an angle for each parameter"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": {"b": 0.1}}, ParameterError, "no value for .'a'"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": {"a": 0.1, "b": 0.1}}, ParameterError, "no parameters .'b'"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": [np.nan]}, ParameterError, "must be finite, got nan for 'a'"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": "zeros"}, ParameterError, "'random' or None"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"optimizer": "sgdd"}, OptimizerError, "of bfgs, .* got 'sgdd'.*'sgd'"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"shots": 0}, ValueError, "shots"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"max_steps": 0}, OptimizerError, "max_steps"),
-    (("Z0", quantum.Circuit(1).ry("a", 0).measure(0)), {}, ValueError, "measure"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"simulator": "qubit"}, ValueError, "statevector"),
-])
+@pytest.mark.parametrize(
+    "arguments, options, error, why",
+    [
+        (("Z0 + 1j X0", quantum.Circuit(1).ry("a", 0)), {}, OperatorError, "Hermitian"),
+        (("Z0 Z3", quantum.Circuit(1).ry("a", 0)), {}, OperatorError, "qubit"),
+        (("Z0", "ry"), {}, CircuitError, "ansatz must be a Circuit, got str"),
+        (
+            ("Z0", quantum.Circuit(1).ry("x", 0).as_encoder().rz("a", 0)),
+            {},
+            ParameterError,
+            "unbound data parameters .'x'.*Classifier",
+        ),
+        (
+            ("Z0", quantum.Circuit(1).ry("a", 0)),
+            {"initial": [0.1, 0.2]},
+            ParameterError,
+            r"initial must have shape \(1,\), got \(2,\) \(an angle for each parameter",
+        ),
+        (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": {"b": 0.1}}, ParameterError, "no value for .'a'"),
+        (
+            ("Z0", quantum.Circuit(1).ry("a", 0)),
+            {"initial": {"a": 0.1, "b": 0.1}},
+            ParameterError,
+            "no parameters .'b'",
+        ),
+        (
+            ("Z0", quantum.Circuit(1).ry("a", 0)),
+            {"initial": [np.nan]},
+            ParameterError,
+            "must be finite, got nan for 'a'",
+        ),
+        (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": "zeros"}, ParameterError, "'random' or None"),
+        (("Z0", quantum.Circuit(1).ry("a", 0)), {"optimizer": "sgdd"}, OptimizerError, "of bfgs, .* got 'sgdd'.*'sgd'"),
+        (("Z0", quantum.Circuit(1).ry("a", 0)), {"shots": 0}, ValueError, "shots"),
+        (("Z0", quantum.Circuit(1).ry("a", 0)), {"max_steps": 0}, OptimizerError, "max_steps"),
+        (("Z0", quantum.Circuit(1).ry("a", 0).measure(0)), {}, ValueError, "measure"),
+        (("Z0", quantum.Circuit(1).ry("a", 0)), {"simulator": "qubit"}, ValueError, "statevector"),
+    ],
+)
 def test_mistakes_are_told_before_any_work(arguments, options, error, why):
     with pytest.raises(error, match=why):
         quantum.VQE(quantum.PauliSum(arguments[0]), arguments[1], **options)
@@ -236,9 +294,16 @@ def test_a_penalty_that_is_too_small_shows_in_the_overlaps():
     assert result.overlaps[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("options, why", [({"states": 0}, "states must be"), ({"states": 5}, "2 qubits have 4 states"),
-                                          ({"penalty": 0.0}, "penalty"), ({"starts": 0}, "starts"),
-                                          ({"initial": [1.0]}, "an angle for each parameter")])
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        ({"states": 0}, "states must be"),
+        ({"states": 5}, "2 qubits have 4 states"),
+        ({"penalty": 0.0}, "penalty"),
+        ({"starts": 0}, "starts"),
+        ({"initial": [1.0]}, "an angle for each parameter"),
+    ],
+)
 def test_deflation_that_makes_no_sense(options, why):
     with pytest.raises(ParameterError, match=why):
         quantum.VQD(quantum.PauliSum("Z0"), layered(2, 1), **options)
@@ -251,15 +316,19 @@ def test_deflation_that_makes_no_sense(options, why):
 def test_adapt_reaches_the_ground_state_with_few_elements(pool):
     molecule = quantum.molecules.load("H4")
     elements = getattr(quantum, f"{pool}_pool")(molecule.num_electrons, molecule.num_qubits)
-    result = quantum.AdaptVQE(molecule.hamiltonian, elements,
-                              quantum.hartree_fock(molecule.num_electrons, molecule.num_qubits),
-                              tolerance=1e-3).run(progress=False)
+    result = quantum.AdaptVQE(
+        molecule.hamiltonian,
+        elements,
+        quantum.hartree_fock(molecule.num_electrons, molecule.num_qubits),
+        tolerance=1e-3,
+    ).run(progress=False)
     assert result.converged and abs(result.energy - molecule.fci_energy) < CHEMICAL_ACCURACY
     assert len(result.chosen) == len(result.theta) == len(result.history) - 1
     assert result.history[0] == pytest.approx(molecule.hf_energy, abs=1e-6)
     assert np.all(np.diff(result.history) < 0) and result.slopes[-1] <= 1e-3
-    assert quantum.run(result.ansatz,
-                       result.theta).expectation(molecule.hamiltonian) == pytest.approx(result.energy, abs=1e-10)
+    assert quantum.run(result.ansatz, result.theta).expectation(molecule.hamiltonian) == pytest.approx(
+        result.energy, abs=1e-10
+    )
 
 
 def test_adapt_takes_the_element_with_the_largest_commutator():
@@ -277,20 +346,24 @@ def test_adapt_takes_the_element_with_the_largest_commutator():
 
 
 def test_adapt_at_the_end_from_the_start():
-    result = quantum.AdaptVQE(quantum.PauliSum("Z0"), [quantum.Circuit(1).ry("t", 0)],
-                              quantum.Circuit(1).x(0)).run(progress=False)
+    result = quantum.AdaptVQE(quantum.PauliSum("Z0"), [quantum.Circuit(1).ry("t", 0)], quantum.Circuit(1).x(0)).run(
+        progress=False
+    )
     assert result.converged and result.chosen == () and result.energy == -1.0
 
 
-@pytest.mark.parametrize("pool, reference, why", [
-    ([], quantum.Circuit(2), "at least one element"),
-    ([quantum.Circuit(2).x(0)], quantum.Circuit(2), "one parameter, pool.0. has 0"),
-    ([quantum.Circuit(2).ry("a", 0).ry("b", 1)], quantum.Circuit(2), "one parameter, pool.0. has 2"),
-    ([quantum.Circuit(3).ry("a", 0)], quantum.Circuit(2), "on 3 qubits, the reference on 2"),
-    ([quantum.Circuit(2).ry("a", 0)], quantum.Circuit(2).ry("b", 0), "reference must have no parameters"),
-    (["ry"], quantum.Circuit(2), "pool.0. must be a Circuit, got str"),
-    (quantum.Circuit(2).ry("a", 0), quantum.Circuit(2), "sequence of Circuits"),
-])
+@pytest.mark.parametrize(
+    "pool, reference, why",
+    [
+        ([], quantum.Circuit(2), "at least one element"),
+        ([quantum.Circuit(2).x(0)], quantum.Circuit(2), "one parameter, pool.0. has 0"),
+        ([quantum.Circuit(2).ry("a", 0).ry("b", 1)], quantum.Circuit(2), "one parameter, pool.0. has 2"),
+        ([quantum.Circuit(3).ry("a", 0)], quantum.Circuit(2), "on 3 qubits, the reference on 2"),
+        ([quantum.Circuit(2).ry("a", 0)], quantum.Circuit(2).ry("b", 0), "reference must have no parameters"),
+        (["ry"], quantum.Circuit(2), "pool.0. must be a Circuit, got str"),
+        (quantum.Circuit(2).ry("a", 0), quantum.Circuit(2), "sequence of Circuits"),
+    ],
+)
 def test_pools_that_are_none(pool, reference, why):
     with pytest.raises((CircuitError, ParameterError), match=why):
         quantum.AdaptVQE(quantum.PauliSum("Z0"), pool, reference)

@@ -40,8 +40,9 @@ def generator(source, target, mapping="jordan_wigner", n=6):
 @examples
 @given(distinct, st.floats(-3, 3))
 def test_excitations_are_exponentials(excitation, t):
-    np.testing.assert_allclose(unitary(Circuit(6).excitation(t, *excitation)), expm(t * generator(*excitation)),
-                               atol=1e-13)
+    np.testing.assert_allclose(
+        unitary(Circuit(6).excitation(t, *excitation)), expm(t * generator(*excitation)), atol=1e-13
+    )
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -50,8 +51,9 @@ def test_every_mapping_has_the_same_excitations(excitation, t, mapping):
     circuit = Circuit(6)
     append_excitation(circuit, t, excitation, mapping)
     start = np.exp(1j * np.arange(64) ** 1.5) / 8
-    np.testing.assert_allclose(statevector(circuit, initial=start), expm(t * generator(*excitation, mapping)) @ start,
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        statevector(circuit, initial=start), expm(t * generator(*excitation, mapping)) @ start, atol=1e-12
+    )
 
 
 @examples
@@ -68,8 +70,9 @@ def test_inverse_and_control(excitation, t):
 def test_gates_between_neighbors_are_the_qubit_excitations():
     """[[c, -s], [s, c]] between |01> and |10>, |0011> and |1100>, nothing else."""
     c, s = np.cos(0.3), np.sin(0.3)
-    single, double = unitary(Circuit(2).single_excitation(0.3, 0, 1)), unitary(
-        Circuit(4).double_excitation(0.3, 0, 1, 2, 3)
+    single, double = (
+        unitary(Circuit(2).single_excitation(0.3, 0, 1)),
+        unitary(Circuit(4).double_excitation(0.3, 0, 1, 2, 3)),
     )
     np.testing.assert_allclose(single, [[1, 0, 0, 0], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]], atol=1e-15)
     expected = np.eye(16)
@@ -81,8 +84,9 @@ def test_gates_between_neighbors_are_the_qubit_excitations():
 
 def test_an_excitation_is_one_operation_however_far(rng):
     """The engine does it in one pass where its matrix would have 2**16 rows."""
-    circuit = quantum.hartree_fock(2, 16).excitation("t", (0, 1),
-                                                     (14, 15)).excitation("u", 1, 11).excitation("v", 14, 0)
+    circuit = (
+        quantum.hartree_fock(2, 16).excitation("t", (0, 1), (14, 15)).excitation("u", 1, 11).excitation("v", 14, 0)
+    )
     assert len(circuit) == 5
     state = quantum.run(circuit, [0.4, 0.5, 0.6]).statevector()
     product = np.zeros(1 << 16, complex)
@@ -95,8 +99,10 @@ def test_an_excitation_is_one_operation_however_far(rng):
     np.testing.assert_allclose(state, product, atol=1e-14)
 
 
-@pytest.mark.parametrize("source, target", [(0, 0), ((0, 1), 2), ((0, 1), (1, 2)), ((0, 1, 2), (3, 4, 5)), ((), ()),
-                                            (-1, 2), (0.5, 1), ((0, 0), (1, 2))])
+@pytest.mark.parametrize(
+    "source, target",
+    [(0, 0), ((0, 1), 2), ((0, 1), (1, 2)), ((0, 1, 2), (3, 4, 5)), ((), ()), (-1, 2), (0.5, 1), ((0, 0), (1, 2))],
+)
 def test_excitations_that_are_none(source, target):
     with pytest.raises(GateError, match="excitation"):
         Circuit(6).excitation("t", source, target)
@@ -109,8 +115,9 @@ def test_parameters_are_named_by_modes():
     assert quantum.uccsd(2, 4).parameters == ("s_0_2", "s_1_3", "d_0_1_2_3")
     assert quantum.uccsd((2, 0), 8).parameters == ("s_0_4", "s_0_6", "s_2_4", "s_2_6", "d_0_2_4_6")
     assert quantum.uccsd(2, 4, singlet=True).parameters == ("s_0_1", "d_0_0_1_1")
-    assert [len(quantum.uccsd(n, q, singlet=True).parameters) for n,
-            q in ((2, 4), (4, 8), (4, 12), (6, 14), (10, 14))] == [2, 14, 44, 90, 65]
+    assert [
+        len(quantum.uccsd(n, q, singlet=True).parameters) for n, q in ((2, 4), (4, 8), (4, 12), (6, 14), (10, 14))
+    ] == [2, 14, 44, 90, 65]
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (2, 1), (2, 2), (3, 0), 3])
@@ -129,8 +136,11 @@ def test_excitations_are_all_that_keep_number_and_spin(counts):
             moved ^= 1 << a
         assert [i % 2 for i in source] == [a % 2 for a in target] and moved not in reached
         reached.add(moved)
-    expected = {j for j in range(256) if (j & 0x55).bit_count() == alpha and (j & 0xAA).bit_count() == beta
-                and 0 < (j ^ start).bit_count() <= 4}
+    expected = {
+        j
+        for j in range(256)
+        if (j & 0x55).bit_count() == alpha and (j & 0xAA).bit_count() == beta and 0 < (j ^ start).bit_count() <= 4
+    }
     assert reached == expected
     assert quantum.uccsd(counts, 8).parameters == quantum.uccsd((alpha, beta), 8).parameters
 
@@ -170,11 +180,18 @@ def test_singlet_is_uccsd_with_equal_parameters(rng):
 def test_energy_does_not_depend_on_the_mapping(rng, mapping):
     molecule = quantum.molecules.load("H2")
     theta = rng.normal(size=3)
-    energies = [quantum.run(quantum.uccsd(2, 4, mapping=m),
-                            theta).expectation(molecule.to_qubits(m)) for m in ("jordan_wigner", mapping)]
+    energies = [
+        quantum.run(quantum.uccsd(2, 4, mapping=m), theta).expectation(molecule.to_qubits(m))
+        for m in ("jordan_wigner", mapping)
+    ]
     assert abs(energies[0] - energies[1]) < 1e-12
-    assert abs(quantum.run(quantum.hartree_fock(2, 4, mapping)).expectation(molecule.to_qubits(mapping))
-               - molecule.hf_energy) < 1e-10
+    assert (
+        abs(
+            quantum.run(quantum.hartree_fock(2, 4, mapping)).expectation(molecule.to_qubits(mapping))
+            - molecule.hf_energy
+        )
+        < 1e-10
+    )
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -199,8 +216,10 @@ def test_start_from_perturbation_theory():
     molecule = quantum.molecules.load("LiH")
     circuit = quantum.uccsd(4, 12, singlet=True)
     t = molecule.mp2_amplitudes()
-    theta = [0.0 if name[0] == "s" else t[tuple(int(p) - (2 if k > 1 else 0) for k,
-                                                p in enumerate(name.split("_")[1:]))] for name in circuit.parameters]
+    theta = [
+        0.0 if name[0] == "s" else t[tuple(int(p) - (2 if k > 1 else 0) for k, p in enumerate(name.split("_")[1:]))]
+        for name in circuit.parameters
+    ]
     energy = quantum.run(circuit, theta).expectation(molecule.hamiltonian)
     assert molecule.fci_energy < energy < 0.4 * molecule.hf_energy + 0.6 * molecule.fci_energy
 
@@ -242,8 +261,9 @@ def test_pools_are_generators(generalized):
         name = instruction.gate.name
         assert name.count("y") % 2 == 1 and "z" not in name
         strings.add((name, instruction.qubits))
-        np.testing.assert_allclose(instruction.matrix({element.parameters[0]: 0.0}),
-                                   np.eye(1 << len(instruction.qubits)), atol=1e-15)
+        np.testing.assert_allclose(
+            instruction.matrix({element.parameters[0]: 0.0}), np.eye(1 << len(instruction.qubits)), atol=1e-15
+        )
     assert len(strings) == len(quantum.qubit_pool(2, 6, generalized=generalized))
 
 
@@ -255,8 +275,9 @@ def test_pools_are_generators(generalized):
 def test_layers(entanglement, pairs):
     circuit = quantum.hardware_efficient(4, 2, ("ry", "rz"), "cz", entanglement=entanglement)
     assert circuit.counts() == {"ry": 12, "rz": 12, "cz": 2 * pairs} and len(circuit.parameters) == 24
-    assert len(quantum.hardware_efficient(4, 2, "rx", "rzz", entanglement=entanglement,
-                                          last=False).parameters) == 2 * (4 + pairs)
+    assert len(quantum.hardware_efficient(4, 2, "rx", "rzz", entanglement=entanglement, last=False).parameters) == 2 * (
+        4 + pairs
+    )
     np.testing.assert_allclose(unitary(circuit, dict.fromkeys(circuit.parameters, 0.0)).diagonal() ** 2, 1)
 
 
@@ -274,8 +295,19 @@ def test_hardware_efficient_finds_a_ground_state(rng):
     assert found.fun == pytest.approx(h.ground_state()[0], abs=1e-5)
 
 
-@pytest.mark.parametrize("arguments", [(0, 1), (2, -1), (2, 1.5), (2, 1, ("cx",)), (2, 1, ("u",)),
-                                       (2, 1, ("nonsense",)), (2, 1, ("ry",), "ccx"), (2, 1, ("ry",), "fsim")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (0, 1),
+        (2, -1),
+        (2, 1.5),
+        (2, 1, ("cx",)),
+        (2, 1, ("u",)),
+        (2, 1, ("nonsense",)),
+        (2, 1, ("ry",), "ccx"),
+        (2, 1, ("ry",), "fsim"),
+    ],
+)
 def test_layers_that_are_none(arguments):
     with pytest.raises((CircuitError, GateError)):
         quantum.hardware_efficient(*arguments)

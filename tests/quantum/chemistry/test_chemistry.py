@@ -66,8 +66,9 @@ def test_potential_curves_are_smooth_and_have_their_minimum():
         assert (np.diff(exact)[: int(exact.argmin())] < 0).all() and (np.diff(exact)[int(exact.argmin()) :] > 0).all()
 
 
-@pytest.mark.parametrize("load", [lambda: molecules.load("He"), lambda: molecules.load("LiH", 1.55),
-                                  lambda: molecules.lengths("CO")])
+@pytest.mark.parametrize(
+    "load", [lambda: molecules.load("He"), lambda: molecules.load("LiH", 1.55), lambda: molecules.lengths("CO")]
+)
 def test_what_is_not_stored_is_an_error(load):
     with pytest.raises(OperatorError, match="stored"):
         load()
@@ -116,14 +117,18 @@ def test_active_spaces():
     assert lih.fci_energy < frozen.fci_energy < lih.fci_energy + 1e-3  # the core hardly correlates
     small = lih.active_space(2, [1, 2, 5])
     assert frozen.fci_energy < small.fci_energy < lih.hf_energy and small.num_qubits == 6
-    assert abs(small.hamiltonian.ground_state()[0]
-               - small.fci_energy) < 1e-9 or small.hamiltonian.ground_state()[0] < small.fci_energy
+    assert (
+        abs(small.hamiltonian.ground_state()[0] - small.fci_energy) < 1e-9
+        or small.hamiltonian.ground_state()[0] < small.fci_energy
+    )
     water = molecules.load("H2O").frozen_core()
     assert (water.num_electrons, water.num_orbitals) == (8, 6)
 
 
-@pytest.mark.parametrize("electrons, orbitals", [(3, 4), (6, 6), (-2, 2), (2, 0), (2, 9), (2, [1, 1]), (2, [7]), (4, 1),
-                                                 (2, [0, 1, 2, 3, 4, 5, 6])])
+@pytest.mark.parametrize(
+    "electrons, orbitals",
+    [(3, 4), (6, 6), (-2, 2), (2, 0), (2, 9), (2, [1, 1]), (2, [7]), (4, 1), (2, [0, 1, 2, 3, 4, 5, 6])],
+)
 def test_active_spaces_that_are_none(electrons, orbitals):
     with pytest.raises(OperatorError, match="active_space"):
         molecules.load("LiH").active_space(electrons, orbitals)
@@ -167,8 +172,10 @@ def test_computed_molecules_are_the_stored_ones(name):
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("geometry, charge, spin", [("N 0 0 0; H 0 0 1.04", 0, 2), ("O 0 0 0; H 0 0 0.97", 0, 1),
-                                                    ("He 0 0 0; H 0 0 0.77", 1, 0)])
+@pytest.mark.parametrize(
+    "geometry, charge, spin",
+    [("N 0 0 0; H 0 0 1.04", 0, 2), ("O 0 0 0; H 0 0 0.97", 0, 1), ("He 0 0 0; H 0 0 0.77", 1, 0)],
+)
 def test_open_shells_and_ions(geometry, charge, spin):
     """Energies of PySCF's own ROHF and full CI."""
     pyscf = pytest.importorskip("pyscf")
@@ -191,19 +198,26 @@ def test_active_space_is_casci():
     from pyscf import gto, mcscf, scf
 
     m = Molecule("O 0 0 0; H 0.76 0 0.59; H -0.76 0 0.59", basis="6-31g").active_space(4, 4)
-    mean_field = scf.RHF(gto.M(atom="O 0 0 0; H 0.76 0 0.59; H -0.76 0 0.59", basis="6-31g",
-                               verbose=0)).run(conv_tol=1e-12)
+    mean_field = scf.RHF(gto.M(atom="O 0 0 0; H 0.76 0 0.59; H -0.76 0 0.59", basis="6-31g", verbose=0)).run(
+        conv_tol=1e-12
+    )
     assert abs(m.fci_energy - mcscf.CASCI(mean_field, 4, 4).run(verbose=0).e_tot) < 1e-8
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("arguments, message", [
-    ({"geometry": "Xx 0 0 0"}, "PySCF cannot"), ({"geometry": "H 0 0 0; H 0 0 0.7", "basis": "nonsense"},
-                                                 "PySCF cannot"), ({"geometry": "H 0 0"}, "an atom must be"),
-    ({"geometry": "H 0 0 0; H 0 0 0.7", "spin": 1},
-     "PySCF cannot"), ({"geometry": []}, "at least one atom"), ({"geometry": "H 0 0 0; H 0 0 0"}, "apart"),
-    ({"geometry": [("H", (0, 0, np.nan))]}, "finite"), ({"geometry": "H 0 0 0; H 0 0 0.7", "unit": "nm"}, "angstrom"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"geometry": "Xx 0 0 0"}, "PySCF cannot"),
+        ({"geometry": "H 0 0 0; H 0 0 0.7", "basis": "nonsense"}, "PySCF cannot"),
+        ({"geometry": "H 0 0"}, "an atom must be"),
+        ({"geometry": "H 0 0 0; H 0 0 0.7", "spin": 1}, "PySCF cannot"),
+        ({"geometry": []}, "at least one atom"),
+        ({"geometry": "H 0 0 0; H 0 0 0"}, "apart"),
+        ({"geometry": [("H", (0, 0, np.nan))]}, "finite"),
+        ({"geometry": "H 0 0 0; H 0 0 0.7", "unit": "nm"}, "angstrom"),
+    ],
+)
 def test_geometries_that_are_none(arguments, message):
     pytest.importorskip("pyscf")
     with pytest.raises(OperatorError, match=message):

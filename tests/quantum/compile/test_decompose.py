@@ -1,6 +1,5 @@
 """Decomposition: exact with global phases, in the basis, few CNOTs; equality of circuits."""
 
-
 import numpy as np
 import pytest
 import scipy.linalg
@@ -19,7 +18,7 @@ from triskele.quantum.errors import CircuitError, GateError
 from triskele.quantum.gates.instruction import Instruction
 
 BASES = [{"u", "cx"}, {"rz", "sx", "cx"}, {"rz", "ry", "cz"}, {"rz", "rx", "rzz"}, {"rx", "ry", "iswap"},
-         {"rz", "h", "ecr"}, {"rz", "rx", "rxx"}]
+         {"rz", "h", "ecr"}, {"rz", "rx", "rxx"}]  # fmt: skip
 
 
 def haar(n, seed):
@@ -53,8 +52,9 @@ def test_every_registered_gate(name, controls):
         return
     random = np.random.default_rng(controls)
     wires = random.permutation(n).tolist()
-    circuit = quantum.Circuit(n).append(gate, wires[controls:], random.uniform(-3, 3, gate.num_params).tolist(),
-                                        controls=wires[:controls])
+    circuit = quantum.Circuit(n).append(
+        gate, wires[controls:], random.uniform(-3, 3, gate.num_params).tolist(), controls=wires[:controls]
+    )
     made = decompose(circuit)
     assert set(made.counts()) <= {"u", "cx", "global_phase"}
     np.testing.assert_allclose(columns(made), columns(circuit), atol=1e-12)
@@ -94,9 +94,16 @@ def test_many_controls(k, extra):
 
 
 def test_parameters_stay_parameters():
-    circuit = quantum.Circuit(3).rx("a", 0).crz("b", 0, 1).u(
-        "a", "b", {"c": 2.0}, 2
-    ).rxyz("c", 0, 1, 2).cp("a", 2, 0).fsim("a", "b", 1, 2).r("a", "c", 1)
+    circuit = (
+        quantum.Circuit(3)
+        .rx("a", 0)
+        .crz("b", 0, 1)
+        .u("a", "b", {"c": 2.0}, 2)
+        .rxyz("c", 0, 1, 2)
+        .cp("a", 2, 0)
+        .fsim("a", "b", 1, 2)
+        .r("a", "c", 1)
+    )
     for basis in BASES[:4]:
         made = decompose(circuit, basis)
         assert set(made.parameters) == {"a", "b", "c"} and set(made.counts()) <= basis | {"global_phase"}
@@ -132,10 +139,13 @@ def test_neighbors_are_merged():
     assert len(decompose(quantum.Circuit(1).h(0).h(0), {"u"})) == 0
 
 
-@pytest.mark.parametrize("basis, circuit, message", [
-    ({"rz", "cx"}, quantum.Circuit(1).h(0),
-     "the basis must have all gates of one of"), ({"u"}, quantum.Circuit(2).swap(0, 1), "needs one of cx, cz"),
-])
+@pytest.mark.parametrize(
+    "basis, circuit, message",
+    [
+        ({"rz", "cx"}, quantum.Circuit(1).h(0), "the basis must have all gates of one of"),
+        ({"u"}, quantum.Circuit(2).swap(0, 1), "needs one of cx, cz"),
+    ],
+)
 def test_bases_that_are_none(basis, circuit, message):
     with pytest.raises(CircuitError, match=message):
         decompose(circuit, basis)
@@ -158,15 +168,21 @@ SPECIAL = [0.0, np.pi / 8, np.pi / 4, np.pi / 2, 1e-9, 1e-5, -np.pi / 4, 0.3, np
 def test_canonical_form_of_special_and_random_matrices(seed, xyz, local):
     """Points on the edges of the Weyl chamber are where eigenvalues coincide."""
     middle = twin.unitary(quantum.Circuit(2).rxx(-2 * xyz[0], 0, 1).ryy(-2 * xyz[1], 0, 1).rzz(-2 * xyz[2], 0, 1))
-    u = np.kron(haar(2, seed),
-                haar(2, seed + 1)) @ middle @ np.kron(haar(2, seed + 2), haar(2, seed + 3)) if local else middle
+    u = (
+        np.kron(haar(2, seed), haar(2, seed + 1)) @ middle @ np.kron(haar(2, seed + 2), haar(2, seed + 3))
+        if local
+        else middle
+    )
     k = canonical(u)
     np.testing.assert_allclose(k.matrix(), u, atol=1e-12)
     x, y, z = k.xyz
     assert np.pi / 4 + 1e-9 >= x >= y - 1e-9 and y >= abs(z) - 1e-9
     circuit = two_qubit(u)
-    np.testing.assert_allclose(twin.unitary(circuit), u, atol=1e-8
-                               if max(1e-12, min(abs(v) for v in xyz if v) if any(xyz) else 1) < 1e-8 else 1e-12)
+    np.testing.assert_allclose(
+        twin.unitary(circuit),
+        u,
+        atol=1e-8 if max(1e-12, min(abs(v) for v in xyz if v) if any(xyz) else 1) < 1e-8 else 1e-12,
+    )
     assert circuit.counts().get("cx", 0) <= 3
 
 
@@ -192,11 +208,14 @@ def test_equality():
     assert equal(a, a + quantum.Circuit(2).global_phase("a")) and not equal(
         a, a + quantum.Circuit(2).global_phase("a"), up_to_phase=False
     )
-    assert not equal(
-        a, quantum.Circuit(2).rz("a", 0).cx(1, 0)
-    ) and not equal(a, a.rename({"a": "b"})) and not equal(a, quantum.Circuit(3).rz("a", 0).cx(0, 1))
-    assert not equal(quantum.Circuit(1).rz(1e-6, 0),
-                     quantum.Circuit(1)) and equal(quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1), atol=1e-5)
+    assert (
+        not equal(a, quantum.Circuit(2).rz("a", 0).cx(1, 0))
+        and not equal(a, a.rename({"a": "b"}))
+        and not equal(a, quantum.Circuit(3).rz("a", 0).cx(0, 1))
+    )
+    assert not equal(quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1)) and equal(
+        quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1), atol=1e-5
+    )
     with pytest.raises(CircuitError, match="gates alone"):
         equal(a, quantum.Circuit(2).measure_all())
 

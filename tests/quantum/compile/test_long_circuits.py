@@ -15,8 +15,9 @@ DIAGONAL, REAL, IMAGINARY, GENERAL = ["rz", "p", "t", "s", "z"], ["ry", "h", "x"
 
 
 def angle(random):
-    return float(random.uniform(-4,
-                                4)) if random.integers(3) else f"{random.integers(1, 4)}*{random.choice(['a', 'b'])}"
+    return (
+        float(random.uniform(-4, 4)) if random.integers(3) else f"{random.integers(1, 4)}*{random.choice(['a', 'b'])}"
+    )
 
 
 def single(circuit, random, names, qubit):
@@ -51,8 +52,9 @@ def diagonal_runs(circuit, random, length):
 def controlled_phases(circuit, random, length):
     for _ in range(length):
         a, b = random.choice(circuit.num_qubits, 2, replace=False).tolist() if circuit.num_qubits > 1 else (0, None)
-        circuit.cp(angle(random), a,
-                   b) if b is not None and random.integers(3) else single(circuit, random, DIAGONAL, a)
+        circuit.cp(angle(random), a, b) if b is not None and random.integers(3) else single(
+            circuit, random, DIAGONAL, a
+        )
 
 
 def conditions(circuit, random, length):
@@ -75,11 +77,18 @@ def everything(circuit, random, length):
         parts[int(random.integers(len(parts)))](circuit, random, int(random.integers(1, 80)))
 
 
-REGIMES = {"global phases": global_phases, "phases among gates": phases_among_gates, "diagonal": one_qubit(DIAGONAL),
-           "real": one_qubit(REAL),
-           "imaginary": one_qubit(IMAGINARY), "general": one_qubit(GENERAL + REAL + IMAGINARY
-                                                                   + DIAGONAL), "diagonal runs": diagonal_runs,
-           "controlled phases": controlled_phases, "conditions": conditions, "everything": everything}
+REGIMES = {
+    "global phases": global_phases,
+    "phases among gates": phases_among_gates,
+    "diagonal": one_qubit(DIAGONAL),
+    "real": one_qubit(REAL),
+    "imaginary": one_qubit(IMAGINARY),
+    "general": one_qubit(GENERAL + REAL + IMAGINARY + DIAGONAL),
+    "diagonal runs": diagonal_runs,
+    "controlled phases": controlled_phases,
+    "conditions": conditions,
+    "everything": everything,
+}
 
 
 def made(regime, n, length, seed):

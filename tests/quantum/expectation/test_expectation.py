@@ -12,9 +12,16 @@ from triskele import core, quantum
 from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError
 
 ENCODER = quantum.Circuit(3).rx("x0", 0).ry({"x1": 2.0}, 1).as_encoder()
-ANSATZ = quantum.Circuit(3).h(0).ry("a", 0).crx(
-    {"b": 2.0}, 0, 1
-).p("a + b", 1).rzz("c", 1, 2).u("a", "b", "c", 2).fsim("c", "a", 0, 2)
+ANSATZ = (
+    quantum.Circuit(3)
+    .h(0)
+    .ry("a", 0)
+    .crx({"b": 2.0}, 0, 1)
+    .p("a + b", 1)
+    .rzz("c", 1, 2)
+    .u("a", "b", "c", 2)
+    .fsim("c", "a", 0, 2)
+)
 OPERATORS = [quantum.PauliSum("0.5 Z0 Z1 - 1.2 X2 + 0.3 Y0 Y1"), quantum.PauliSum("X0 X1 + 0.1 Z2")]
 RANDOM = np.random.default_rng(3)
 THETA, DATA = RANDOM.normal(size=3), RANDOM.normal(size=2)
@@ -37,8 +44,9 @@ def test_values_and_shapes():
     energy = energies()
     assert energy.parameters == ("a", "b", "c") and energy.data == ("x0", "x1")
     np.testing.assert_allclose(energy(THETA, DATA), [expected(THETA, DATA, h) for h in OPERATORS], atol=1e-14)
-    np.testing.assert_allclose(energy(THETA, DATA, initial=PSI), [expected(THETA, DATA, h, PSI) for h in OPERATORS],
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        energy(THETA, DATA, initial=PSI), [expected(THETA, DATA, h, PSI) for h in OPERATORS], atol=1e-14
+    )
     single = quantum.Expectation(ENCODER + ANSATZ, OPERATORS[0])
     assert np.shape(single(THETA, DATA)) == () and single.gradient(THETA, DATA).shape == (3,)
     batch = RANDOM.normal(size=(5, 2))
@@ -52,8 +60,9 @@ def test_values_and_shapes():
 
 def test_values_by_name():
     energy = energies()
-    assert np.array_equal(energy({"c": THETA[2], "a": THETA[0], "b": THETA[1]}, {"x1": DATA[1], "x0": DATA[0]}),
-                          energy(THETA, DATA))
+    assert np.array_equal(
+        energy({"c": THETA[2], "a": THETA[0], "b": THETA[1]}, {"x1": DATA[1], "x0": DATA[0]}), energy(THETA, DATA)
+    )
     slopes = core.grad(lambda t: energy(t, DATA)[0])({"a": THETA[0], "b": THETA[1], "c": THETA[2]})
     np.testing.assert_allclose([slopes[n] for n in "abc"], energy.gradient(THETA, DATA)[0], atol=1e-14)
 
@@ -94,11 +103,14 @@ def test_composition_of_transforms():
     plain = core.grad(loss)(THETA, batch)
     np.testing.assert_allclose(core.jit(core.grad(loss))(THETA, batch), plain, atol=1e-14)
     np.testing.assert_allclose(core.vmap(energy, in_axes=(None, 0))(THETA, batch), energy(THETA, batch), atol=1e-15)
-    np.testing.assert_allclose(np.sum(core.vmap(core.grad(loss), in_axes=(None, 0))(THETA, batch), 0), plain,
-                               atol=1e-13)
-    np.testing.assert_allclose(core.vmap(core.vmap(energy, in_axes=(None, 0)),
-                                         in_axes=(0, None))(np.stack([THETA, 2 * THETA]), batch),
-                               [energy(THETA, batch), energy(2 * THETA, batch)], atol=1e-15)
+    np.testing.assert_allclose(
+        np.sum(core.vmap(core.grad(loss), in_axes=(None, 0))(THETA, batch), 0), plain, atol=1e-13
+    )
+    np.testing.assert_allclose(
+        core.vmap(core.vmap(energy, in_axes=(None, 0)), in_axes=(0, None))(np.stack([THETA, 2 * THETA]), batch),
+        [energy(THETA, batch), energy(2 * THETA, batch)],
+        atol=1e-15,
+    )
     hessian = core.hessian(loss)(THETA, batch)
     np.testing.assert_allclose(core.jit(core.hessian(loss))(THETA, batch), hessian, atol=1e-13)
     np.testing.assert_allclose(core.jacrev(core.grad(loss))(THETA, batch), hessian, atol=1e-12)
@@ -135,9 +147,12 @@ def test_circuits_that_grow_afterwards():
 def test_copies():
     energy = quantum.Expectation(ANSATZ, OPERATORS)
     expected = energy.value_and_grad(THETA)
-    copies = [copy.deepcopy(energy),
-              pickle.loads(pickle.dumps(quantum.Expectation(quantum.Circuit(2).rx("a", 0).crz("b", 0, 1),
-                                                            quantum.PauliSum("Z0 X1"))))]
+    copies = [
+        copy.deepcopy(energy),
+        pickle.loads(
+            pickle.dumps(quantum.Expectation(quantum.Circuit(2).rx("a", 0).crz("b", 0, 1), quantum.PauliSum("Z0 X1")))
+        ),
+    ]
     del energy
     gc.collect()
     found = copies[0].value_and_grad(THETA)
@@ -145,15 +160,18 @@ def test_copies():
     assert copies[1].gradient(np.zeros(2)).shape == (2,)
 
 
-@pytest.mark.parametrize(("arguments", "error", "message"), [
-    ((np.zeros(2), np.zeros(2)), ParameterError, r"theta must have shape \(3,\).*got \(2,\)"),
-    ((np.array([0.0, np.nan, 0.0]), np.zeros(2)), ParameterError, "values must be finite, got nan for b"),
-    ((np.zeros(3), np.array([0.0, np.inf])), ParameterError, "got inf for x1"),
-    ((np.zeros(3),), ParameterError, "data must have a value for x0, x1"),
-    (({"a": 0.0, "b": 0.0}, np.zeros(2)), ParameterError, "must have a value for 'c'"),
-    (({"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0}, np.zeros(2)), ParameterError, "no 'd'"),
-    ((np.zeros((4, 3)), np.zeros((5, 2))), ParameterError, "batch"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((np.zeros(2), np.zeros(2)), ParameterError, r"theta must have shape \(3,\).*got \(2,\)"),
+        ((np.array([0.0, np.nan, 0.0]), np.zeros(2)), ParameterError, "values must be finite, got nan for b"),
+        ((np.zeros(3), np.array([0.0, np.inf])), ParameterError, "got inf for x1"),
+        ((np.zeros(3),), ParameterError, "data must have a value for x0, x1"),
+        (({"a": 0.0, "b": 0.0}, np.zeros(2)), ParameterError, "must have a value for 'c'"),
+        (({"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0}, np.zeros(2)), ParameterError, "no 'd'"),
+        ((np.zeros((4, 3)), np.zeros((5, 2))), ParameterError, "batch"),
+    ],
+)
 def test_bad_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         energies()(*arguments)

@@ -19,8 +19,9 @@ def random_operator(n, seed, terms=12):
     random = np.random.default_rng(seed)
     x = random.integers(0, 1 << n, terms, dtype=np.uint64)
     x[: terms // 2] = x[0]
-    return quantum.PauliSum.from_arrays(x, random.integers(0, 1 << n, terms, dtype=np.uint64),
-                                        random.normal(size=terms))
+    return quantum.PauliSum.from_arrays(
+        x, random.integers(0, 1 << n, terms, dtype=np.uint64), random.normal(size=terms)
+    )
 
 
 def finite_difference(f, x, step=1e-5):
@@ -70,8 +71,9 @@ def test_tangents_agree_with_gradients(circuit, seed):
     energy = quantum.Expectation(circuit, random_operator(n, seed))
     theta, along = random.normal(size=(2, len(circuit.parameters)))
     empty, state = np.zeros((1, 0)), np.zeros((1, 0), complex)
-    slopes, tangent, *_ = energy._batched.second(theta[None], empty, empty, state, np.ones((1, 1)), along[None],
-                                                 empty, empty, state)
+    slopes, tangent, *_ = energy._batched.second(
+        theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty, state
+    )
     assert slopes[0, 0] == pytest.approx(energy.gradient(theta) @ along, abs=1e-11)
     step = 1e-5
     difference = (energy.gradient(theta + step * along) - energy.gradient(theta - step * along)) / (2 * step)
@@ -102,8 +104,9 @@ def test_states_of_several_blocks(n):
     energy = quantum.Expectation(circuit, random_operator(n, 1, 30))
     theta, along = random.normal(size=(2, len(circuit.parameters)))
     empty, state = np.zeros((1, 0)), np.zeros((1, 0), complex)
-    slopes, *_ = energy._batched.second(theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty,
-                                        state)
+    slopes, *_ = energy._batched.second(
+        theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty, state
+    )
     assert slopes[0, 0] == pytest.approx(energy.gradient(theta) @ along, abs=1e-10)
 
 
@@ -130,8 +133,13 @@ def test_gates_from_functions(controls):
     kick = quantum.gate(lambda t: np.cos(t**2) * np.eye(2) - 1j * np.sin(t**2) * x, 1, 1, "kick")
     turn = quantum.gate(lambda t: np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]), 1, 1, "turn")
     circuit = quantum.Circuit(1).append(turn, 0, ["b"]).inverse().remap([0], 3).h(0).h(2)
-    circuit = circuit.append(turn, 1, ["a - b"]).append(kick, 0, ["a"],
-                                                  controls=controls).cx(0, 1).append(kick, 1, ["2*a - b"]).ry("b", 2)
+    circuit = (
+        circuit.append(turn, 1, ["a - b"])
+        .append(kick, 0, ["a"], controls=controls)
+        .cx(0, 1)
+        .append(kick, 1, ["2*a - b"])
+        .ry("b", 2)
+    )
     energy = quantum.Expectation(circuit, quantum.PauliSum("Z0 Z1 + 0.5 X2 + 0.3 Y1"))
     theta = np.array([0.7, -0.4])
     np.testing.assert_allclose(energy.gradient(theta), finite_difference(energy, theta), rtol=0, atol=1e-8)

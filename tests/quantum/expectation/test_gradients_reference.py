@@ -9,8 +9,9 @@ import pytest
 
 from triskele import core, quantum
 
-CASES = json.loads(gzip.decompress((Path(__file__).parents[2]
-                                    / "data/quantum/gradients/gradients.json.gz").read_bytes()))["cases"]
+CASES = json.loads(
+    gzip.decompress((Path(__file__).parents[2] / "data/quantum/gradients/gradients.json.gz").read_bytes())
+)["cases"]
 
 
 def load(name):

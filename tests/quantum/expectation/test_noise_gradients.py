@@ -40,8 +40,9 @@ def noisy(n, seed=0):
     circuit = quantum.Circuit(n)
     for k in range(3):
         for q in range(n):
-            circuit.ry(f"y{k}{q}",
-                       q).depolarizing(0.02, q).rz({f"z{k}{q}": 0.5, "shared": 1.0}, q).amplitude_damping(0.05, q)
+            circuit.ry(f"y{k}{q}", q).depolarizing(0.02, q).rz({f"z{k}{q}": 0.5, "shared": 1.0}, q).amplitude_damping(
+                0.05, q
+            )
         for q in range(n - 1):
             circuit.crx(rng.normal(), q, q + 1).depolarizing(0.03, q, q + 1)
     return circuit
@@ -61,8 +62,9 @@ def test_parameter_shift_of_rotations():
 def test_without_noise_it_is_the_gradient_of_state_vectors():
     circuit = quantum.Circuit(3).h(0).rx("a", 0).cx(0, 1).fsim("b", "2*a - c", 1, 2).cp("c", 0, 2).ry("b", 1)
     theta = np.array([0.3, -0.4, 1.2])
-    for ours, pure in zip(energy(circuit).value_and_grad(theta), quantum.Expectation(circuit, H).value_and_grad(theta),
-                          strict=True):
+    for ours, pure in zip(
+        energy(circuit).value_and_grad(theta), quantum.Expectation(circuit, H).value_and_grad(theta), strict=True
+    ):
         np.testing.assert_allclose(ours, pure, atol=1e-13)
 
 
@@ -102,13 +104,23 @@ def test_maps_on_many_qubits():
 def test_gates_of_functions():
     def bend(t, f):
         c, s = core.numpy.cos(t), core.numpy.sin(t)
-        return core.numpy.stack([core.numpy.stack([c + 0j, -s * core.numpy.exp(-1j * f)]),
-                                 core.numpy.stack([s * core.numpy.exp(1j * f), c + 0j])])
+        return core.numpy.stack(
+            [
+                core.numpy.stack([c + 0j, -s * core.numpy.exp(-1j * f)]),
+                core.numpy.stack([s * core.numpy.exp(1j * f), c + 0j]),
+            ]
+        )
 
     gate = quantum.gates.Gate("bend", 1, 2, function=bend)
-    circuit = quantum.Circuit(3).h(0).append(gate, 1, ["a", "b"]).cx(0, 1).depolarizing(0.1, 0).append(
-        gate, 2, ["2*b", "a"], controls=[1]
-    ).ry("a", 0)
+    circuit = (
+        quantum.Circuit(3)
+        .h(0)
+        .append(gate, 1, ["a", "b"])
+        .cx(0, 1)
+        .depolarizing(0.1, 0)
+        .append(gate, 2, ["2*b", "a"], controls=[1])
+        .ry("a", 0)
+    )
     e = energy(circuit)
     theta = np.array([0.4, 1.3])
     np.testing.assert_allclose(e.gradient(theta), differences(e, theta), atol=1e-9)
@@ -138,8 +150,9 @@ def test_coefficients_and_initial_state():
     e, theta = energy(circuit), np.array([0.3, 0.9])
     h = quantum.PauliSum(H)
     c = h.coefficients.real.copy()
-    np.testing.assert_allclose(core.grad(lambda k: e(theta, coefficients=k))(c),
-                               differences(lambda k: e(theta, coefficients=k), c), atol=1e-9)
+    np.testing.assert_allclose(
+        core.grad(lambda k: e(theta, coefficients=k))(c), differences(lambda k: e(theta, coefficients=k), c), atol=1e-9
+    )
     rng = np.random.default_rng(0)
     psi = rng.normal(size=8) + 1j * rng.normal(size=8)
     psi /= np.linalg.norm(psi)
@@ -152,8 +165,9 @@ def test_coefficients_and_initial_state():
 
     x = np.concatenate([psi.real, psi.imag])
     np.testing.assert_allclose(core.grad(real)(x), differences(real, x), atol=1e-8)
-    np.testing.assert_allclose(core.jvp(core.grad(real), (x,), (x[::-1].copy(),))[1],
-                               differences(core.grad(real), x) @ x[::-1], atol=1e-7)
+    np.testing.assert_allclose(
+        core.jvp(core.grad(real), (x,), (x[::-1].copy(),))[1], differences(core.grad(real), x) @ x[::-1], atol=1e-7
+    )
 
 
 def test_data_and_training():
@@ -174,16 +188,25 @@ def test_data_and_training():
     ("make", "error", "message"),
     [
         (lambda: energy(quantum.Circuit(2).bit_flip(0.1, 0), "Z5"), OperatorError, "qubits 0 to 1"),
-        (lambda: energy(quantum.Circuit(2).bit_flip(0.1, 0), quantum.PauliSum([("Z0", 1j)])), OperatorError,
-         "Hermitian"),
-        (lambda: quantum.Expectation(quantum.Circuit(1), "Z0", simulator="trajectories", gradient="adjoint"),
-         SimulatorError, "parameter_shift"),
-        (lambda: energy(quantum.Circuit(6).append("rx", 5, ["a"],
-                                                  controls=range(5)).bit_flip(0.1, 0)).hessian(np.ones(1)), SimulatorError, "at most 4 qubits, got rx on 6"),  # noqa: E501
+        (
+            lambda: energy(quantum.Circuit(2).bit_flip(0.1, 0), quantum.PauliSum([("Z0", 1j)])),
+            OperatorError,
+            "Hermitian",
+        ),
+        (
+            lambda: quantum.Expectation(quantum.Circuit(1), "Z0", simulator="trajectories", gradient="adjoint"),
+            SimulatorError,
+            "parameter_shift",
+        ),
+        (
+            lambda: energy(quantum.Circuit(6).append("rx", 5, ["a"], controls=range(5)).bit_flip(0.1, 0)).hessian(
+                np.ones(1)
+            ),
+            SimulatorError,
+            "at most 4 qubits, got rx on 6",
+        ),
     ],
 )
 def test_errors(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-

@@ -32,10 +32,12 @@ def test_well_known_rules():
     assert frequencies(gates.find("rz"), 0, controlled=True).tolist() == [0.5, 1.0]
     coefficients, shifts = shift_rule([0.5, 1.0])  # four terms: Anselmetti et al., arXiv:2104.05695, eq. (8)
     root = np.sqrt(2)
-    np.testing.assert_allclose(np.sort(np.abs(coefficients)),
-                               np.sort([(root - 1) / (4 * root), (root + 1) / (4 * root)] * 2), rtol=1e-12)
-    np.testing.assert_allclose(np.sort(np.abs(shifts)), np.sort([np.pi / 2, np.pi / 2, 3 * np.pi / 2, 3 * np.pi / 2]),
-                               rtol=1e-12)
+    np.testing.assert_allclose(
+        np.sort(np.abs(coefficients)), np.sort([(root - 1) / (4 * root), (root + 1) / (4 * root)] * 2), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        np.sort(np.abs(shifts)), np.sort([np.pi / 2, np.pi / 2, 3 * np.pi / 2, 3 * np.pi / 2]), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("controls", [0, 1, 2])
@@ -48,16 +50,19 @@ def test_every_gate(name, controls):
     for q in range(n):
         circuit.ry(0.3 + q, q).rz(0.7 * q, q)
     names = [f"t{k}" for k in range(gate.num_params)]
-    circuit.append(gate, range(controls, controls + gate.num_qubits), [{p: 1.5} for p in names],
-                   controls=range(controls))
+    circuit.append(
+        gate, range(controls, controls + gate.num_qubits), [{p: 1.5} for p in names], controls=range(controls)
+    )
     circuit.ry({"t0": -0.5}, 0)
     for q in range(n):
         circuit.rx(0.2 + q, q)
-    h = quantum.PauliSum([("".join(f"{p}{q} " for q, p in enumerate(random.choice(list("XYZ"), n))),
-                           c) for c in random.normal(size=4)])
+    h = quantum.PauliSum(
+        [("".join(f"{p}{q} " for q, p in enumerate(random.choice(list("XYZ"), n))), c) for c in random.normal(size=4)]
+    )
     theta = random.normal(size=gate.num_params)
-    exact, shifted = (quantum.Expectation(circuit, h,
-                                          gradient=kind).gradient(theta) for kind in ("adjoint", "parameter_shift"))
+    exact, shifted = (
+        quantum.Expectation(circuit, h, gradient=kind).gradient(theta) for kind in ("adjoint", "parameter_shift")
+    )
     np.testing.assert_allclose(shifted, exact, rtol=0, atol=1e-12)
 
 
@@ -81,8 +86,9 @@ def test_through_a_noisy_simulator():
     energy = quantum.Expectation(circuit, h, simulator="density_matrix", gradient="parameter_shift")
     difference = (energy(theta + 1e-5) - energy(theta - 1e-5)) / 2e-5
     assert energy.gradient(theta)[0] == pytest.approx(difference, abs=1e-8)
-    assert energy(theta) == pytest.approx(quantum.run(circuit, theta, simulator="density_matrix").expectation(h),
-                                          abs=1e-14)
+    assert energy(theta) == pytest.approx(
+        quantum.run(circuit, theta, simulator="density_matrix").expectation(h), abs=1e-14
+    )
 
 
 def test_errors():

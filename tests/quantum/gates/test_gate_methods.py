@@ -19,7 +19,7 @@ from triskele.quantum.gates.formula import angles, formula
 from triskele.quantum.noise.channels import CHANNELS
 
 STUB = Path(gate_methods.__file__).with_suffix(".pyi")
-HEADER = '''\
+HEADER = """\
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ Angle = float | str | Mapping[str, float] | Linear
 
 class GateMethods:
     def __getattr__(self, name: str) -> Callable[..., Self]: ...
-'''
+"""
 
 
 def numbered(name, kind, count):
@@ -48,8 +48,9 @@ def stub():
     for name, maker in CHANNELS.items():
         parameters = list(inspect.signature(maker.function).parameters.values())
         first = ", ".join(f"{p.name}: {p.annotation}" for p in parameters[: maker.arguments])
-        options = "".join(f", {p.name}: {p.annotation} = ..." for p in parameters[maker.arguments :]
-                          if p.name != "num_qubits")
+        options = "".join(
+            f", {p.name}: {p.annotation} = ..." for p in parameters[maker.arguments :] if p.name != "num_qubits"
+        )
         lines.append(f"    def {name}(self, {first}, /, *qubits: int{options}) -> Self: ...")
     lines = [line if len(line) <= 120 else line.replace("(self, ", "(\n        self, ") for line in lines]
     return HEADER + "\n".join(lines) + "\n\ndef hint(gate: Any, qubit: Any) -> str: ...\n"
@@ -91,11 +92,18 @@ def test_gates_of_up_to_three_qubits_have_a_documented_matrix():
     assert not [name for name in gates.names() if gates.find(name).num_qubits <= 3 and not formula(gates.find(name))]
 
 
-@pytest.mark.parametrize("name, signature", [
-    ("h", "(self, qubit, /)"), ("rx", "(self, angle, qubit, /)"), ("u", "(self, angle1, angle2, angle3, qubit, /)"),
-    ("crz", "(self, angle, control, qubit, /)"), ("ccx", "(self, control1, control2, qubit, /)"),
-    ("mcp", "(self, angle, controls, qubit, /)"), ("depolarizing", "(self, p, /, *qubits)"),
-])
+@pytest.mark.parametrize(
+    "name, signature",
+    [
+        ("h", "(self, qubit, /)"),
+        ("rx", "(self, angle, qubit, /)"),
+        ("u", "(self, angle1, angle2, angle3, qubit, /)"),
+        ("crz", "(self, angle, control, qubit, /)"),
+        ("ccx", "(self, control1, control2, qubit, /)"),
+        ("mcp", "(self, angle, controls, qubit, /)"),
+        ("depolarizing", "(self, p, /, *qubits)"),
+    ],
+)
 def test_methods_of_the_class_show_their_parameters(name, signature):
     method = getattr(quantum.Circuit, name)
     assert str(inspect.signature(method)) == signature and name in dir(quantum.Circuit)

@@ -79,12 +79,20 @@ def test_checker_finds_what_is_wrong():
             check_gate(bad)
 
 
-@pytest.mark.parametrize("gate", [
-    Gate("g", 1, 2, factors=(Factor(Rotation("X"), (0,), (1, 0)), Factor(Rotation("Z"), (0,), (0.5, -2), 0.3))),
-    Gate("g", 3, 1, factors=(Factor(Pair(3, 0b001, 0b100, free=0b010, parity=0b010), (0, 1, 2)),)),
-    function_gate(lambda a, b: core.numpy.array([[np.cos(a), 1j * np.sin(a)],
-                                                 [1j * np.sin(a), np.cos(a)]]) * np.exp(1j * a * b), 1, 2),
-])
+@pytest.mark.parametrize(
+    "gate",
+    [
+        Gate("g", 1, 2, factors=(Factor(Rotation("X"), (0,), (1, 0)), Factor(Rotation("Z"), (0,), (0.5, -2), 0.3))),
+        Gate("g", 3, 1, factors=(Factor(Pair(3, 0b001, 0b100, free=0b010, parity=0b010), (0, 1, 2)),)),
+        function_gate(
+            lambda a, b: (
+                core.numpy.array([[np.cos(a), 1j * np.sin(a)], [1j * np.sin(a), np.cos(a)]]) * np.exp(1j * a * b)
+            ),
+            1,
+            2,
+        ),
+    ],
+)
 def test_inverses_that_nobody_wrote_down(gate):
     """Products that do not commute are reversed, functions transposed."""
     check_gate(gate)
@@ -99,12 +107,16 @@ def test_engine_does_what_the_matrix_says(name):
     n = gate.num_qubits + 2
     random = np.random.default_rng(len(name))
     wires, params = random.permutation(n).tolist(), random.uniform(-3, 3, gate.num_params).tolist()
-    circuit = quantum.Circuit(n).append(gate, wires[2:], params,
-                                        controls=wires[:1]).append(gate, wires[: gate.num_qubits], params)
+    circuit = (
+        quantum.Circuit(n)
+        .append(gate, wires[2:], params, controls=wires[:1])
+        .append(gate, wires[: gate.num_qubits], params)
+    )
     state = random.normal(size=1 << n) + 1j * random.normal(size=1 << n)
     state /= np.linalg.norm(state)
-    np.testing.assert_allclose(quantum.run(circuit, initial=state).statevector(),
-                               twin.statevector(circuit, initial=state), atol=1e-13)
+    np.testing.assert_allclose(
+        quantum.run(circuit, initial=state).statevector(), twin.statevector(circuit, initial=state), atol=1e-13
+    )
 
 
 def test_gates_from_functions_are_run_and_differentiated():
@@ -115,8 +127,9 @@ def test_gates_from_functions_are_run_and_differentiated():
     circuit = quantum.Circuit(2).h(0).append(kick, 1, ["a", {"b": 2.0}], controls=0).rv("a", "b", 0.3, 0).cx(0, 1)
     theta, h = np.array([0.3, 0.8]), 1e-5
     energy = quantum.Expectation(circuit, quantum.PauliSum("Z0 X1 + 0.3 Y0 - X1"))
-    np.testing.assert_allclose(quantum.run(circuit, theta).statevector(),
-                               twin.statevector(circuit, {"a": 0.3, "b": 0.8}), atol=1e-14)
+    np.testing.assert_allclose(
+        quantum.run(circuit, theta).statevector(), twin.statevector(circuit, {"a": 0.3, "b": 0.8}), atol=1e-14
+    )
     numeric = [(energy(theta + d) - energy(theta - d)) / (2 * h) for d in h * np.eye(2)]
     np.testing.assert_allclose(energy.gradient(theta), numeric, atol=1e-9)
 
@@ -124,13 +137,25 @@ def test_gates_from_functions_are_run_and_differentiated():
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, controls, inner", [
-    ("cx", 1, "x"), ("ccx", 2, "x"), ("c3x", 3, "x"), ("c4x", 4,
-                                                       "x"), ("c3sx", 3, "sx"), ("c3sqrtx", 3, "sx"), ("cccz", 3, "z"),
-    ("ccrx", 2, "rx"), ("mcx", None, "x"), ("mcp", None,
-                                            "p"), ("mcrxyz", None,
-                                                   "rxyz"), ("cswap", 1, "swap"), ("crzz", 1, "rzz"), ("cu", 0, "cu"),
-])
+@pytest.mark.parametrize(
+    "name, controls, inner",
+    [
+        ("cx", 1, "x"),
+        ("ccx", 2, "x"),
+        ("c3x", 3, "x"),
+        ("c4x", 4, "x"),
+        ("c3sx", 3, "sx"),
+        ("c3sqrtx", 3, "sx"),
+        ("cccz", 3, "z"),
+        ("ccrx", 2, "rx"),
+        ("mcx", None, "x"),
+        ("mcp", None, "p"),
+        ("mcrxyz", None, "rxyz"),
+        ("cswap", 1, "swap"),
+        ("crzz", 1, "rzz"),
+        ("cu", 0, "cu"),
+    ],
+)
 def test_names_of_controlled_gates(name, controls, inner):
     number, gate = resolve(name)
     assert (number, gate.name) == (controls, inner)
@@ -223,11 +248,17 @@ def test_unitary_of_numbers(n, seed):
     np.testing.assert_array_equal(twin.unitary(controlled), scipy.linalg.block_diag(np.eye(1 << n), u))
 
 
-@pytest.mark.parametrize("matrix, message", [
-    ([[1, 0], [0, 1.1]], "differs from 1 by 0.21"),
-    ([[1, 0], [0, np.nan]], "must be unitary"),
-    (np.eye(3), "shape"), (np.ones((2, 4)), "shape"), (np.zeros((0, 0)), "shape"), ([1, 0], "shape"),
-])
+@pytest.mark.parametrize(
+    "matrix, message",
+    [
+        ([[1, 0], [0, 1.1]], "differs from 1 by 0.21"),
+        ([[1, 0], [0, np.nan]], "must be unitary"),
+        (np.eye(3), "shape"),
+        (np.ones((2, 4)), "shape"),
+        (np.zeros((0, 0)), "shape"),
+        ([1, 0], "shape"),
+    ],
+)
 def test_unitary_refuses(matrix, message):
     with pytest.raises(GateError, match=message):
         unitary(matrix)
@@ -261,12 +292,15 @@ def test_rotation_about_a_vector_is_smooth_at_zero():
     np.testing.assert_allclose(far, gates.find("rx").matrix(1.01e-4), atol=1e-16)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ((lambda t: t * np.eye(2), 1, 1), "must be unitary, at parameters"),
-    ((lambda t: np.eye(2), 2, 1), r"shape \(4, 4\)"),
-    ((3, 1, 1), "a function"),
-    ((lambda t: np.eye(2), 1.5, 1), "integers"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((lambda t: t * np.eye(2), 1, 1), "must be unitary, at parameters"),
+        ((lambda t: np.eye(2), 2, 1), r"shape \(4, 4\)"),
+        ((3, 1, 1), "a function"),
+        ((lambda t: np.eye(2), 1.5, 1), "integers"),
+    ],
+)
 def test_function_gates_refuse(arguments, message):
     with pytest.raises(GateError, match=message):
         function_gate(*arguments)

@@ -31,12 +31,16 @@ def test_large_angles_are_reduced_exactly(angle):
     expected = twin.statevector(circuit, {"a": angle})
     for found in (quantum.run(circuit, [angle]), quantum.run(circuit.bind([angle]))):
         np.testing.assert_allclose(found.statevector(), expected, atol=1e-12)
-    np.testing.assert_allclose(quantum.run(circuit, [angle], simulator="density_matrix").density_matrix(),
-                               np.outer(expected, expected.conj()), atol=1e-12)
+    np.testing.assert_allclose(
+        quantum.run(circuit, [angle], simulator="density_matrix").density_matrix(),
+        np.outer(expected, expected.conj()),
+        atol=1e-12,
+    )
     noisy = circuit.copy().bit_flip(0.1, 0)
     found = quantum.run(noisy, [angle], simulator="trajectories", shots=50, seed=1).probabilities(1)
-    np.testing.assert_allclose(found, [mixed.density_matrix(noisy, {"a": angle}).diagonal().real[[0, 1, 4, 5]].sum(),
-                                       1 - found[0]], atol=1e-11)
+    np.testing.assert_allclose(
+        found, [mixed.density_matrix(noisy, {"a": angle}).diagonal().real[[0, 1, 4, 5]].sum(), 1 - found[0]], atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("angle", ANGLES)
@@ -79,9 +83,11 @@ def test_angles_that_are_none_are_refused(bad):
 
 @pytest.mark.parametrize("simulator", ["statevector", "density_matrix", "trajectories", "subspace"])
 def test_angles_whose_products_overflow_are_refused(simulator):
-    for circuit, theta in ((quantum.Circuit(2).x(0).givens(1.7e308, 0, 1), []),
-                           (quantum.Circuit(2).x(0).givens("1e200*a", 0, 1),
-                            [1.0]), (quantum.Circuit(2).x(0).givens("a", 0, 1), [1e101])):
+    for circuit, theta in (
+        (quantum.Circuit(2).x(0).givens(1.7e308, 0, 1), []),
+        (quantum.Circuit(2).x(0).givens("1e200*a", 0, 1), [1.0]),
+        (quantum.Circuit(2).x(0).givens("a", 0, 1), [1e101]),
+    ):
         with pytest.raises(ParameterError, match="1e.100"), np.errstate(over="ignore"):
             quantum.run(circuit, theta, simulator=simulator, shots=10)
 
@@ -95,8 +101,14 @@ def test_expressions_with_numbers_too_large(text):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, complex(0, np.nan)])
 def test_operators_and_states_must_be_finite(bad):
     h = quantum.PauliSum("X0 + 0.5 Z1")
-    for attempt in (lambda: quantum.PauliSum([("X0", bad)]), lambda: h * bad, lambda: bad * h, lambda: h + bad,
-                    lambda: quantum.PauliSum([("X0", 1e308), ("X0", 1e308)]), lambda: h * 1e308 * 10):
+    for attempt in (
+        lambda: quantum.PauliSum([("X0", bad)]),
+        lambda: h * bad,
+        lambda: bad * h,
+        lambda: h + bad,
+        lambda: quantum.PauliSum([("X0", 1e308), ("X0", 1e308)]),
+        lambda: h * 1e308 * 10,
+    ):
         with pytest.raises(OperatorError):
             attempt()
     state = np.array([bad, 0, 0, 0])
@@ -105,8 +117,10 @@ def test_operators_and_states_must_be_finite(bad):
             quantum.run(quantum.Circuit(2).h(0), simulator=simulator, initial=state, shots=10)
 
     energy = quantum.Expectation(quantum.Circuit(2).ry("a", 0), h)
-    for options, error in (({"coefficients": np.array([bad, 1.0])}, OperatorError),
-                           ({"initial": np.array([bad, 0, 0, 0])}, StateError)):
+    for options, error in (
+        ({"coefficients": np.array([bad, 1.0])}, OperatorError),
+        ({"initial": np.array([bad, 0, 0, 0])}, StateError),
+    ):
         if not (isinstance(bad, complex) and error is OperatorError):  # complex coefficients are another error
             with pytest.raises(error, match="finite"):
                 energy(np.array([0.1]), **options)

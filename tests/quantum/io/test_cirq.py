@@ -106,11 +106,13 @@ def test_parameters():
     mine = quantum.Circuit.from_cirq(theirs)
     assert mine.parameters == ("a", "b")
     values = {"a": 0.3, "b": -0.8}
-    np.testing.assert_allclose(twin.unitary(mine, values), matrix_of(cirq.resolve_parameters(theirs, values), 2),
-                               atol=1e-7)
+    np.testing.assert_allclose(
+        twin.unitary(mine, values), matrix_of(cirq.resolve_parameters(theirs, values), 2), atol=1e-7
+    )
     circuit = quantum.Circuit(2).rx({"a": 2.0}, 0).crz("b", 0, 1).cp("a", 1, 0).rzz("b", 0, 1)
-    np.testing.assert_allclose(matrix_of(cirq.resolve_parameters(circuit.to_cirq(), values), 2),
-                               twin.unitary(circuit, values), atol=1e-7)
+    np.testing.assert_allclose(
+        matrix_of(cirq.resolve_parameters(circuit.to_cirq(), values), 2), twin.unitary(circuit, values), atol=1e-7
+    )
     with pytest.raises(CircuitError, match="linear"):
         quantum.Circuit.from_cirq(cirq.Circuit(cirq.rx(a * a)(Q[0])))
 
@@ -123,8 +125,9 @@ def test_dynamic_circuits_come_back():
     circuit.measure(1, 1)
     assert quantum.Circuit.from_cirq(circuit.to_cirq()) == circuit
     with pytest.raises(CircuitError, match="one measured bit"):
-        quantum.Circuit.from_cirq(cirq.Circuit(cirq.measure(Q[0], Q[1], key="m"),
-                                               cirq.X(Q[0]).with_classical_controls("m")))
+        quantum.Circuit.from_cirq(
+            cirq.Circuit(cirq.measure(Q[0], Q[1], key="m"), cirq.X(Q[0]).with_classical_controls("m"))
+        )
 
 
 def test_what_cannot_be_translated():

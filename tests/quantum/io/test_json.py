@@ -24,15 +24,22 @@ def test_circuits_come_back(name):
 @pytest.mark.parametrize("name", gates.names())
 def test_every_registered_gate_comes_back(name):
     gate = gates.find(name)
-    circuit = Circuit(gate.num_qubits + 1).append(gate, range(gate.num_qubits), [{"a": 1 / 3}] * gate.num_params,
-                                                  controls=gate.num_qubits)
+    circuit = Circuit(gate.num_qubits + 1).append(
+        gate, range(gate.num_qubits), [{"a": 1 / 3}] * gate.num_params, controls=gate.num_qubits
+    )
     assert Circuit.from_json(circuit.to_json()) == circuit
 
 
 def test_everything_else_comes_back():
-    circuit = Circuit(3, 4).rzyx("2*a - b/3 + 1", 0, 2, 1).diagonal(["a", 0.1, 0, "b"], [2, 0]).unitary(
-        np.diag([1, 1j]), 1, controls=0
-    ).measure(0, 2).reset(1).barrier()
+    circuit = (
+        Circuit(3, 4)
+        .rzyx("2*a - b/3 + 1", 0, 2, 1)
+        .diagonal(["a", 0.1, 0, "b"], [2, 0])
+        .unitary(np.diag([1, 1j]), 1, controls=0)
+        .measure(0, 2)
+        .reset(1)
+        .barrier()
+    )
     with circuit.when([2, 3], 1):
         circuit.x(0).measure(1, 0)
     circuit = Circuit(3).ry("x", 0).as_encoder() + circuit
@@ -61,9 +68,20 @@ def test_format_is_stable():
     assert circuit.data == ("x",) and circuit.to_json() == text
 
 
-@pytest.mark.parametrize("text", [
-    "", "{", "[]", "3", "null", "{}", '{"format":"x","version":1}', '{"format":"triskele.quantum.circuit","version":2}', '{"format":"triskele.quantum.circuit","version":1}',  # noqa: E501
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"format":"x","version":1}',
+        '{"format":"triskele.quantum.circuit","version":2}',
+        '{"format":"triskele.quantum.circuit","version":1}',
+    ],
+)
 def test_what_is_no_circuit_is_refused(text):
     with pytest.raises(CircuitError, match="from_json"):
         Circuit.from_json(text)
@@ -104,8 +122,11 @@ def test_damaged_records_are_refused(change, error):
 def test_damaged_text_never_gives_another_error(data):
     text = Circuit(2).h(0).rx("a", 1).unitary(np.eye(2), 0).measure(0, 0).to_json()
     at = data.draw(st.integers(0, len(text) - 1))
-    text = text[:at] + data.draw(st.sampled_from(["", "0", "-1", "null", '"', "}", "1e999", "[]", "{}",
-                                                  "true"])) + text[at + data.draw(st.integers(0, 8)) :]
+    text = (
+        text[:at]
+        + data.draw(st.sampled_from(["", "0", "-1", "null", '"', "}", "1e999", "[]", "{}", "true"]))
+        + text[at + data.draw(st.integers(0, 8)) :]
+    )
     try:
         circuit = Circuit.from_json(text)
     except (CircuitError, GateError, ParameterError):

@@ -124,7 +124,7 @@ def test_condition_on_a_value_that_the_bits_cannot_have_is_never_fulfilled():
 
 
 def test_comments_and_spaces():
-    text = "// first\nOPENQASM 2.0;/* a\n * b */ include\t\"qelib1.inc\" ;qreg q [ 1 ] ;\r\n  x q\n[0];// last"
+    text = '// first\nOPENQASM 2.0;/* a\n * b */ include\t"qelib1.inc" ;qreg q [ 1 ] ;\r\n  x q\n[0];// last'
     assert from_qasm(text) == quantum.Circuit(1).x(0)
 
 
@@ -207,12 +207,15 @@ def test_errors_have_a_place(body, message):
         from_qasm(f"{HEAD}qreg q[2]; creg d[1];\n{body}")
 
 
-@pytest.mark.parametrize("text, message", [
-    ("OPENQASM 4.0;",
-     "line 1, column 10: OPENQASM must be followed by version 2.0 or 3.0"), ("qreg q[1]; h q[0];",
-                                                                             'include "qelib1.inc"; is missing'),
-    ("OPENQASM 2.0", "';' is missing"), (HEAD + "qubit q;", "unknown gate 'qubit'"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("OPENQASM 4.0;", "line 1, column 10: OPENQASM must be followed by version 2.0 or 3.0"),
+        ("qreg q[1]; h q[0];", 'include "qelib1.inc"; is missing'),
+        ("OPENQASM 2.0", "';' is missing"),
+        (HEAD + "qubit q;", "unknown gate 'qubit'"),
+    ],
+)
 def test_errors_of_the_header(text, message):
     with pytest.raises(QASMError, match=message):
         from_qasm(text)
@@ -227,9 +230,10 @@ def test_definitions_of_definitions_do_not_fill_the_memory(monkeypatch):
 
 WORDS = st.sampled_from(
     'OPENQASM 2.0 3.0 ; include "qelib1.inc" "stdgates.inc" qreg creg q c r [ ] ( ) { } , 0 1 2 3 -1 pi + - * / ^ ** '
-    '== && ! -> = : @ h cx rx u3 gate '
+    "== && ! -> = : @ h cx rx u3 gate "
     "g a b measure reset barrier if else for in int float input const let qubit bit ctrl inv pow negctrl gphase sin "
-    "opaque // /* */ \n $0 0.5 1e9 true".split(" "))
+    "opaque // /* */ \n $0 0.5 1e9 true".split(" ")
+)
 
 
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=40).map(" ".join)))
@@ -263,7 +267,7 @@ def test_damaged_programs_are_refused_with_a_place(data):
 PROGRAM_2 = (
     HEAD
     + "gate g(t) a, b { rx(t/2) a; cx a, b; }\nqreg q[3]; creg c[3];\ng(-pi^2) q[0], q[2];\nif (c == 2) h q;\nbarrier "
-      "q;\nmeasure q -> c;\nreset q[1];\n"
+    "q;\nmeasure q -> c;\nreset q[1];\n"
 )
 PROGRAM_3 = """OPENQASM 3.0;
 include "stdgates.inc";
@@ -278,8 +282,27 @@ let r = q[0:1] ++ q[2]; reset r;
 """
 
 
-@pytest.mark.parametrize("name", ["in", "input", "output", "box", "bit", "angle", "delay", "for", "int", "tau", "qubit",
-                                  "const", "let", "ctrl", "true", "else"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "in",
+        "input",
+        "output",
+        "box",
+        "bit",
+        "angle",
+        "delay",
+        "for",
+        "int",
+        "tau",
+        "qubit",
+        "const",
+        "let",
+        "ctrl",
+        "true",
+        "else",
+    ],
+)
 def test_words_of_version_3_are_names_in_version_2(name):
     body = f"qreg {name}[2]; creg c[2]; h {name}[0]; /* slowly */ rx(0.5) {name}[1]; measure {name} -> c;"
     expected = quantum.Circuit(2).h(0).rx(0.5, 1).measure_all()
@@ -296,7 +319,7 @@ def test_delays_wait():
 PLAIN = ("h q[0];", "cx q[0],q[2];", " cx\tq[1] , r[0] ;", "rz(0.25) r[1];", "rz ( -pi/4 ) q[0];",
          "rz(3*pi/8+1/2)q[1];", "u3(.5, -1.e-3,2)\nq[2];", "u2(pi,-pi) q[1];", "ccx q[0],q[1],r[1];", "U(0,0,pi) r[0];",
          "CX q[0],r[0];", "h q;", "barrier q;", "mine(0.5) q[0];", "rz(sin(pi/4)) q[0];", "rz(2^3) q[0];",
-         "x q[0]; // x q[1];", "measure q -> c;")
+         "x q[0]; // x q[1];", "measure q -> c;")  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -311,9 +334,24 @@ def test_plain_gates_are_read_as_all_others_are(seed):
 @pytest.mark.parametrize(
     "bad",
     [
-        "h q[3];", "cx q[0],q[0];", "cx q[0];", "rz q[0];", "rz(1,2) q[0];", "h r[0];", "h c[0];", "rz(pi/0) q[0];",
-        "rz(1e999) q[0];", "rz(a) q[0];", "rz() q[0];", "rz(1 2) q[0];", "rz(pi +) q[0];", "hh q[0];", "h q[0] q[1];",
-        "h q[0],;", "rz(1.2.3) q[0];", "h q[0]",
+        "h q[3];",
+        "cx q[0],q[0];",
+        "cx q[0];",
+        "rz q[0];",
+        "rz(1,2) q[0];",
+        "h r[0];",
+        "h c[0];",
+        "rz(pi/0) q[0];",
+        "rz(1e999) q[0];",
+        "rz(a) q[0];",
+        "rz() q[0];",
+        "rz(1 2) q[0];",
+        "rz(pi +) q[0];",
+        "hh q[0];",
+        "h q[0] q[1];",
+        "h q[0],;",
+        "rz(1.2.3) q[0];",
+        "h q[0]",
     ],
 )
 def test_mistakes_in_plain_gates_have_their_place(bad):

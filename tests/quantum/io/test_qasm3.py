@@ -1,6 +1,5 @@
 """OpenQASM 3 read, both versions written, and read back."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,41 +23,62 @@ def sx_power(exponent):
     return U(1).rx(np.pi * exponent, 0).global_phase(np.pi * exponent / 2)
 
 
-@pytest.mark.parametrize("body, expected", [
-    ("qubit a; qubit[2] b; cx a, b;",
-     U(3).cx(0, 1).cx(0, 2)), ("qreg q[2]; x q[-1];",
-                               U(2).x(1)), ("qubit[4] q; x q[1:2]; h q[0:2:3];", U(4).x(1).x(2).h(0).h(2)),
-    ("qubit[3] q; ctrl(2) @ z q[0], q[1], q[2];", U(3).ccz(0, 1, 2)),
-    ("qubit[2] q; negctrl @ rx(0.3) q[0], q[1];",
-     U(2).x(0).crx(0.3, 0, 1).x(0)), ("qubit q; inv @ s q; inv @ rx(0.3) q;", U(1).sdg(0).rx(-0.3, 0)),
-    ("qubit q; pow(3) @ t q;", U(1).t(0).t(0).t(0)), ("qubit q; pow(-2) @ t q;",
-                                                      U(1).tdg(0).tdg(0)), ("qubit q; pow(1/2) @ x q;", U(1).sx(0)),
-    ("qubit q; pow(0.3) @ x q;", sx_power(0.3)), ("qubit[2] q; ctrl @ pow(0.3) @ x q[0], q[1];",
-                                                  sx_power(0.3).remap([1], 2).control(0)),
-    ("qubit[2] q; gphase(0.4); ctrl @ gphase(0.7) q[1];",
-     U(2).global_phase(0.4).p(0.7, 1)), ("qubit[2] q; inv @ ctrl @ s q[0], q[1];", U(2).csdg(0, 1)),
-    ("const int n = 3; qubit[n] q; for uint i in [0:n-2] { cx q[i], q[i+1]; }",
-     U(3).cx(0, 1).cx(1, 2)), ("qubit[3] q; for int i in {2, 0} x q[i];", U(3).x(2).x(0)),
-    ("qubit q; for int i in [5:-2:1] rz(i*pi/8) q;", U(1).rz(5 * np.pi / 8, 0).rz(3 * np.pi / 8, 0).rz(np.pi / 8, 0)),
-    ("gate g(t) a, b { ctrl @ rx(t/2) a, b; gphase(t); } qubit[3] q; g(0.4) q[2], q[0]; ctrl @ g(1.0) q[1], q[0], q[2];",  # noqa: E501
-     U(3).crx(0.2, 2, 0).global_phase(0.4).append("ccrx", [1, 0, 2], [0.5]).p(1.0, 1)),
-    ("gate e(t) a { for int k in [1:2] { rz(k * t) a; } } qubit q; e(0.1) q;", U(1).rz(0.1, 0).rz(0.2, 0)),
-    ("qubit[3] q; let a = q[1:2]; let b = a ++ q[0]; x a[0]; h b;",
-     U(3).x(1).h(1).h(2).h(0)), ("float x = 0.25; const float[64] y = 2 * x; qubit q; rx(y) q;", U(1).rx(0.5, 0)),
-    ("qubit q; if (2 > 1) { x q; } else { y q; }",
-     U(1).x(0)), ("x $2; cx $0, $2;", U(3).x(2).cx(0, 2)),
-    # whole numbers have whole quotients
-    ("qubit q; rx(7/2) q; rx(-7/2) q; rx(1/2*pi) q;", U(1).rx(3.0, 0).rx(-3.0, 0).rx(0.0, 0)),
-    ("qubit[4] q; const int n = 7; rx(n/2) q[n/4]; rx(pi*n/2) q[n/2];", U(4).rx(3.0, 1).rx(np.pi * 7 / 2, 3)),
-    ("qubit q; const float n = 7; rx(n/2) q; rx(7/2.0) q; rx(7.0/2) q;", U(1).rx(3.5, 0).rx(3.5, 0).rx(3.5, 0)),
-    ("gate u(a, b, c) q { x q; } gate cu1(a) p, q { cz p, q; } qubit[2] q; u(1, 2, 3) q[0]; cu1(1) q[0], q[1];",
-     U(2).x(0).cz(0, 1)),
-    ("@hint fast\nqubit q; x q;", U(1).x(0)),
-    ("qubit q; u3(0.1, 0.2, 0.3) q; U(0.1, 0.2, 0.3) q; phase(0.2) q; p(τ/4) q;",
-     U(1).u(0.1, 0.2, 0.3, 0).global_phase(-0.25).u(0.1, 0.2, 0.3, 0).global_phase(0.05).p(0.2, 0).p(np.pi / 2, 0)),
-    ("qubit q; rx(2 ** 3 ** 0) q; rx(0x10) q; rx(1_0.5) q; rx(mod(7, 4)) q; rx(-2**2) q;",
-     U(1).rx(2, 0).rx(16, 0).rx(10.5, 0).rx(3, 0).rx(-4, 0)),
-])
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ("qubit a; qubit[2] b; cx a, b;", U(3).cx(0, 1).cx(0, 2)),
+        ("qreg q[2]; x q[-1];", U(2).x(1)),
+        ("qubit[4] q; x q[1:2]; h q[0:2:3];", U(4).x(1).x(2).h(0).h(2)),
+        ("qubit[3] q; ctrl(2) @ z q[0], q[1], q[2];", U(3).ccz(0, 1, 2)),
+        ("qubit[2] q; negctrl @ rx(0.3) q[0], q[1];", U(2).x(0).crx(0.3, 0, 1).x(0)),
+        ("qubit q; inv @ s q; inv @ rx(0.3) q;", U(1).sdg(0).rx(-0.3, 0)),
+        ("qubit q; pow(3) @ t q;", U(1).t(0).t(0).t(0)),
+        ("qubit q; pow(-2) @ t q;", U(1).tdg(0).tdg(0)),
+        ("qubit q; pow(1/2) @ x q;", U(1).sx(0)),
+        ("qubit q; pow(0.3) @ x q;", sx_power(0.3)),
+        ("qubit[2] q; ctrl @ pow(0.3) @ x q[0], q[1];", sx_power(0.3).remap([1], 2).control(0)),
+        ("qubit[2] q; gphase(0.4); ctrl @ gphase(0.7) q[1];", U(2).global_phase(0.4).p(0.7, 1)),
+        ("qubit[2] q; inv @ ctrl @ s q[0], q[1];", U(2).csdg(0, 1)),
+        ("const int n = 3; qubit[n] q; for uint i in [0:n-2] { cx q[i], q[i+1]; }", U(3).cx(0, 1).cx(1, 2)),
+        ("qubit[3] q; for int i in {2, 0} x q[i];", U(3).x(2).x(0)),
+        (
+            "qubit q; for int i in [5:-2:1] rz(i*pi/8) q;",
+            U(1).rz(5 * np.pi / 8, 0).rz(3 * np.pi / 8, 0).rz(np.pi / 8, 0),
+        ),
+        (
+            "gate g(t) a, b { ctrl @ rx(t/2) a, b; gphase(t); } qubit[3] q; g(0.4) q[2], q[0]; ctrl @ g(1.0) q[1], q[0], q[2];",  # noqa: E501
+            U(3).crx(0.2, 2, 0).global_phase(0.4).append("ccrx", [1, 0, 2], [0.5]).p(1.0, 1),
+        ),
+        ("gate e(t) a { for int k in [1:2] { rz(k * t) a; } } qubit q; e(0.1) q;", U(1).rz(0.1, 0).rz(0.2, 0)),
+        ("qubit[3] q; let a = q[1:2]; let b = a ++ q[0]; x a[0]; h b;", U(3).x(1).h(1).h(2).h(0)),
+        ("float x = 0.25; const float[64] y = 2 * x; qubit q; rx(y) q;", U(1).rx(0.5, 0)),
+        ("qubit q; if (2 > 1) { x q; } else { y q; }", U(1).x(0)),
+        ("x $2; cx $0, $2;", U(3).x(2).cx(0, 2)),
+        # whole numbers have whole quotients
+        ("qubit q; rx(7/2) q; rx(-7/2) q; rx(1/2*pi) q;", U(1).rx(3.0, 0).rx(-3.0, 0).rx(0.0, 0)),
+        ("qubit[4] q; const int n = 7; rx(n/2) q[n/4]; rx(pi*n/2) q[n/2];", U(4).rx(3.0, 1).rx(np.pi * 7 / 2, 3)),
+        ("qubit q; const float n = 7; rx(n/2) q; rx(7/2.0) q; rx(7.0/2) q;", U(1).rx(3.5, 0).rx(3.5, 0).rx(3.5, 0)),
+        (
+            "gate u(a, b, c) q { x q; } gate cu1(a) p, q { cz p, q; } qubit[2] q; u(1, 2, 3) q[0]; cu1(1) q[0], q[1];",
+            U(2).x(0).cz(0, 1),
+        ),
+        ("@hint fast\nqubit q; x q;", U(1).x(0)),
+        (
+            "qubit q; u3(0.1, 0.2, 0.3) q; U(0.1, 0.2, 0.3) q; phase(0.2) q; p(τ/4) q;",
+            U(1)
+            .u(0.1, 0.2, 0.3, 0)
+            .global_phase(-0.25)
+            .u(0.1, 0.2, 0.3, 0)
+            .global_phase(0.05)
+            .p(0.2, 0)
+            .p(np.pi / 2, 0),
+        ),
+        (
+            "qubit q; rx(2 ** 3 ** 0) q; rx(0x10) q; rx(1_0.5) q; rx(mod(7, 4)) q; rx(-2**2) q;",
+            U(1).rx(2, 0).rx(16, 0).rx(10.5, 0).rx(3, 0).rx(-4, 0),
+        ),
+    ],
+)
 def test_programs(body, expected):
     circuit = from_qasm(HEAD + body)
     assert circuit.num_qubits == expected.num_qubits
@@ -79,8 +99,12 @@ def test_measurement_and_conditions():
         "== 2) h q[1]; if (m && c[1] == 0) { reset q[0]; } else {}"
     )
     expected = U(2, 3).measure(0, 0).measure([0, 1], [1, 2])
-    for bits, value, add in ((0, 1, lambda: expected.x(0)), (0, 0, lambda: expected.z(0).y(1)),
-                             ([1, 2], 2, lambda: expected.h(1)), ([0, 2], 1, lambda: expected.reset(0))):
+    for bits, value, add in (
+        (0, 1, lambda: expected.x(0)),
+        (0, 0, lambda: expected.z(0).y(1)),
+        ([1, 2], 2, lambda: expected.h(1)),
+        ([0, 2], 1, lambda: expected.reset(0)),
+    ):
         with expected.when(bits, value):
             add()
     with pytest.raises(QASMError, match="else: the condition must be on a single bit"):
@@ -89,8 +113,9 @@ def test_measurement_and_conditions():
 
 
 def test_else_and_nested_conditions():
-    circuit = from_qasm(HEAD
-                        + "bit[2] c; qubit q; if (c[0]) { if (c[1] == 0) { x q; } if (c[0] == 0) { y q; } } else z q;")
+    circuit = from_qasm(
+        HEAD + "bit[2] c; qubit q; if (c[0]) { if (c[1] == 0) { x q; } if (c[0] == 0) { y q; } } else z q;"
+    )
     expected = U(1, 2)
     with expected.when([0, 1], 1):
         expected.x(0)
@@ -109,30 +134,37 @@ def test_else_and_nested_conditions():
         ("bit[2] c; qubit q; if (c < 1) x q;", "compared with a whole number, by == or !="),
         ("input float a; qubit q; rx(a*a) q;", "only linear expressions of them can be angles"),
         ("input float a; qubit q; rx(sin(a)) q;", "only linear expressions"),
-        ("input int n;", "parameters are float or angle, got 'int'"), ("qubit q; ctrl @ x q, q;", "qubits must differ"),
+        ("input int n;", "parameters are float or angle, got 'int'"),
+        ("qubit q; ctrl @ x q, q;", "qubits must differ"),
         ("qubit q; ctrl(2) @ x q;", "from 1 to 1 qubits, got 2"),
-        ("qubit q; pow @ x q;", "'\\(' with the exponent is missing"), ("qubit q; ctrl x q;", "'@' is missing"),
+        ("qubit q; pow @ x q;", "'\\(' with the exponent is missing"),
+        ("qubit q; ctrl x q;", "'@' is missing"),
         ("qubit q; inv(2) @ x q;", "inv takes no argument"),
         ("input float a; qubit q; pow(0.5) @ rx(a) q;", "bind it first"),
         ("gate g a { x a; h a; } qubit q; pow(0.5) @ g q;", "can only have whole powers"),
         ("qubit q; pow(1" + "0" * 350 + ") @ x q;", "does not fit in 64 bits"),
-        ("int i = 0; i = 1;", "only measurements can be assigned"), ("while (true) {}", "'while' is not supported"),
+        ("int i = 0; i = 1;", "only measurements can be assigned"),
+        ("while (true) {}", "'while' is not supported"),
         ("def f() {}", "'def' is not supported"),
         ("qubit q; for int i in [0:0:3] x q;", "step of a range must not be 0"),
         ("qubit q; for int i in [0] x q;", r"a range is \[start:end\]"),
-        ("qubit q; measure q;", "'->' and a bit are missing"), ("const qubit q;", "a type"),
-        ("uint n = -1;", "a number of this type"), ("int n = 1.5;", "a number of this type"),
+        ("qubit q; measure q;", "'->' and a bit are missing"),
+        ("const qubit q;", "a type"),
+        ("uint n = -1;", "a number of this type"),
+        ("int n = 1.5;", "a number of this type"),
         ("let a = 3;", "only qubits or bits"),
-        ("qubit q; bit c = 1;", "first value can only be a measurement"), ("sxdg $0;", "unknown gate 'sxdg'"),
+        ("qubit q; bit c = 1;", "first value can only be a measurement"),
+        ("sxdg $0;", "unknown gate 'sxdg'"),
         ("qubit[2] q; x q[0:1:2:3];", "at most three"),
         ("for int i in [0:1] { gate g a { x a; } }", "outside of blocks"),
         ("delay[10] $0;", "'delay' is not supported"),
         ("qubit[2] q; h q[0]; x $0;", "physical qubit, and registers are declared"),
         ("x $0; qubit q; h q;", "'q' is a register, and physical qubits are used"),
-        ("gate x a { h a; }", "gate 'x' is defined already"), ("gate U(a, b, c) q { h q; }", "'U' is defined already"),
+        ("gate x a { h a; }", "gate 'x' is defined already"),
+        ("gate U(a, b, c) q { h q; }", "'U' is defined already"),
         ("gate u2(a, b) q { h q; }", "'u2' is defined already"),
         ("gate mine a { h a; } gate mine a { x a; }", "gate 'mine' is defined already"),
- ("{" * 3, "a statement cannot begin"),
+        ("{" * 3, "a statement cannot begin"),
         ("if (1) " * 200, "nested too deeply"),
     ],
 )
@@ -166,8 +198,15 @@ def test_every_registered_gate_comes_back(name, version):
 
 
 def test_parameters_are_written_exactly():
-    circuit = U(2).rx("a", 0).ry({"theta[0]": 1 / 3, "x.y": -1},
-                                 1).rz("-a + pi/4", 0).fsim("a", "x.y", 0, 1).crx("gate", 0, 1).rv(0.1, 0.2, 0.3, 0)
+    circuit = (
+        U(2)
+        .rx("a", 0)
+        .ry({"theta[0]": 1 / 3, "x.y": -1}, 1)
+        .rz("-a + pi/4", 0)
+        .fsim("a", "x.y", 0, 1)
+        .crx("gate", 0, 1)
+        .rv(0.1, 0.2, 0.3, 0)
+    )
     text = circuit.to_qasm(3)
     assert (
         "input float theta_0;  // theta[0]" in text
@@ -205,10 +244,16 @@ def test_what_version_2_cannot_say():
         U(1).to_qasm(1)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["rx", "p", "u", "cp", "rzz", "cu", "crz"]),
-                          st.lists(st.floats(-100, 100) | st.integers(-16, 16).map(lambda k: k * np.pi / 8), min_size=4,
-                                   max_size=4),
-                          st.permutations(range(3))), max_size=8))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["rx", "p", "u", "cp", "rzz", "cu", "crz"]),
+            st.lists(st.floats(-100, 100) | st.integers(-16, 16).map(lambda k: k * np.pi / 8), min_size=4, max_size=4),
+            st.permutations(range(3)),
+        ),
+        max_size=8,
+    )
+)
 @settings(max_examples=80, deadline=None)
 def test_numbers_are_exact(steps):
     circuit = U(3)

@@ -23,8 +23,12 @@ def unitary(text):
 
 def built_in(t, f, l):
     i = 1j
-    return 0.5 * np.array([[1 + np.exp(i * t), -i * np.exp(i * l) * (1 - np.exp(i * t))],
-                           [i * np.exp(i * f) * (1 - np.exp(i * t)), np.exp(i * (f + l)) * (1 + np.exp(i * t))]])
+    return 0.5 * np.array(
+        [
+            [1 + np.exp(i * t), -i * np.exp(i * l) * (1 - np.exp(i * t))],
+            [i * np.exp(i * f) * (1 - np.exp(i * t)), np.exp(i * (f + l)) * (1 + np.exp(i * t))],
+        ]
+    )
 
 
 def phased(t, f, l):
@@ -53,15 +57,19 @@ def test_phases_of_the_specification(name, matrix, angles):
     np.testing.assert_allclose(root @ root, wanted, atol=1e-13)
 
 
-@pytest.mark.parametrize(("gate", "ours"), [
-    ("gate my(t) a { gphase(-t/2); U(t, 0, 0) a; }",
-     U(2).cry(0.4, 1, 0)), ("gate my(t) a { gphase(-t/2); U(t, -pi/2, pi/2) a; }", U(2).crx(0.4, 1, 0)),
-    ("gate my(t) a { U(0, 0, t) a; }",
-     U(2).cp(0.4, 1, 0)), ("gate my(t) a { gphase(-pi/2); U(pi, 0, pi) a; }", U(2).cx(1, 0)),
-])
+@pytest.mark.parametrize(
+    ("gate", "ours"),
+    [
+        ("gate my(t) a { gphase(-t/2); U(t, 0, 0) a; }", U(2).cry(0.4, 1, 0)),
+        ("gate my(t) a { gphase(-t/2); U(t, -pi/2, pi/2) a; }", U(2).crx(0.4, 1, 0)),
+        ("gate my(t) a { U(0, 0, t) a; }", U(2).cp(0.4, 1, 0)),
+        ("gate my(t) a { gphase(-pi/2); U(pi, 0, pi) a; }", U(2).cx(1, 0)),
+    ],
+)
 def test_definitions_of_the_standard_file_give_its_gates(gate, ours):
-    np.testing.assert_allclose(unitary(f"{gate} qubit[2] q; ctrl @ my(0.4) q[1], q[0];"), twin.unitary(ours),
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        unitary(f"{gate} qubit[2] q; ctrl @ my(0.4) q[1], q[0];"), twin.unitary(ours), atol=1e-14
+    )
 
 
 def test_cu_of_the_standard_file():
@@ -146,12 +154,16 @@ def test_qiskit_reads_parameters_and_conditions():
         circuit.crz(0.3, 0, 1).barrier()
     theirs = qasm3.parse(circuit.to_qasm(3))
     back = U.from_qiskit(theirs)
-    conditions = {frozenset((c, i.condition.value >> k & 1) for k,
-                            c in enumerate(i.condition.clbits)) for i in back if i.condition}
+    conditions = {
+        frozenset((c, i.condition.value >> k & 1) for k, c in enumerate(i.condition.clbits))
+        for i in back
+        if i.condition
+    }
     assert conditions == {frozenset({(0, 0), (2, 1)}), frozenset({(1, 0)})}
     for seed in range(3):
-        ours, other = (quantum.run(c, simulator="density_matrix", shots=4000,
-                                   seed=seed).counts() for c in (circuit, back))
+        ours, other = (
+            quantum.run(c, simulator="density_matrix", shots=4000, seed=seed).counts() for c in (circuit, back)
+        )
         assert ours == other
 
 
@@ -181,14 +193,17 @@ BOMBS = {
     "loop": "qubit q; for int i in [0:1000000000000] { x q; }",
     "empty loop": "qubit q; for int i in [0:1000000000000] { }",
     "loops in loops": "qubit q; for int i in [0:10000] { for int j in [0:10000] { for int k in [0:10000] { x q; } } }",
-    "doublings": "gate d0 a { x a; } " + "".join(f"gate d{k} a {{ d{k - 1} a; d{k - 1} a; }} "
-                                                 for k in range(1, 40)) + "qubit q; d39 q;",
-    "empty doublings": "gate d0 a { } " + "".join(f"gate d{k} a {{ d{k - 1} a; d{k - 1} a; }} "
-                                                  for k in range(1, 40)) + "qubit q; d39 q;",
+    "doublings": "gate d0 a { x a; } "
+    + "".join(f"gate d{k} a {{ d{k - 1} a; d{k - 1} a; }} " for k in range(1, 40))
+    + "qubit q; d39 q;",
+    "empty doublings": "gate d0 a { } "
+    + "".join(f"gate d{k} a {{ d{k - 1} a; d{k - 1} a; }} " for k in range(1, 40))
+    + "qubit q; d39 q;",
     "powers": "qubit q; pow(1000000000000) @ x q;",
     "powers of powers": "qubit q; " + "pow(1000) @ " * 5 + "x q;",
-    "nested definitions": "gate d0 a { x a; } " + "".join(f"gate d{k} a {{ d{k - 1} a; }} "
-                                                          for k in range(1, 500)) + "qubit q; d499 q;",
+    "nested definitions": "gate d0 a { x a; } "
+    + "".join(f"gate d{k} a {{ d{k - 1} a; }} " for k in range(1, 500))
+    + "qubit q; d499 q;",
     "nested modifiers": "qubit q; " + "inv @ " * 3000 + "x q;",
     "aliases": "qubit[2] q; let a0 = q; " + "".join(f"let a{k} = a{k - 1} ++ a{k - 1}; " for k in range(1, 60)),
     "blocks": "qubit q; " + "if (true) { " * 2000 + "x q;" + " }" * 2000,
@@ -209,11 +224,13 @@ def test_bombs_end_with_an_error_that_says_where(name, monkeypatch):
 
 
 def test_long_expressions_are_no_deep_ones():
-    assert from_qasm(HEAD + "qubit q; rx(" + "0.001 + " * 5000
-                     + "0) q;").instructions[0].params[0] == pytest.approx(5.0)
+    assert from_qasm(HEAD + "qubit q; rx(" + "0.001 + " * 5000 + "0) q;").instructions[0].params[0] == pytest.approx(
+        5.0
+    )
     assert from_qasm(HEAD + "qubit q; rx(" + "-" * 5000 + "1) q;").instructions[0].params[0] == 1.0
-    assert from_qasm(HEAD + "input float a; qubit q; rx(" + "a - " * 3000
-                     + "a) q;").instructions[0].params[0].terms == (("a", -2999.0),)
+    assert from_qasm(HEAD + "input float a; qubit q; rx(" + "a - " * 3000 + "a) q;").instructions[0].params[
+        0
+    ].terms == (("a", -2999.0),)
 
 
 def test_powers_of_nothing_are_nothing():

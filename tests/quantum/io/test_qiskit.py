@@ -182,14 +182,16 @@ def test_controlled_u_with_any_controls(controls, state):
 
 
 def test_rv_keeps_its_parameters():
-    circuit = quantum.Circuit(2).rv("a", 0.2, "2*b",
-                                    1).h(0).append("rv", 1, [0.1, 0.2, 0.3], controls=0).rv(np.pi, 0, 0, 0)
+    circuit = (
+        quantum.Circuit(2).rv("a", 0.2, "2*b", 1).h(0).append("rv", 1, [0.1, 0.2, 0.3], controls=0).rv(np.pi, 0, 0, 0)
+    )
     theirs = circuit.to_qiskit()
     back = quantum.Circuit.from_qiskit(theirs)
     assert back.parameters == ("a", "b")
     for c in (back, circuit.bind([0.4, -0.7])):
-        np.testing.assert_allclose(twin.unitary(c, {"a": 0.4, "b": -0.7}), twin.unitary(circuit, {"a": 0.4, "b": -0.7}),
-                                   atol=1e-12)
+        np.testing.assert_allclose(
+            twin.unitary(c, {"a": 0.4, "b": -0.7}), twin.unitary(circuit, {"a": 0.4, "b": -0.7}), atol=1e-12
+        )
     bound = theirs.assign_parameters({p: {"a": 0.4, "b": -0.7}[p.name] for p in theirs.parameters})
     np.testing.assert_allclose(Operator(bound).data, twin.unitary(circuit, {"a": 0.4, "b": -0.7}), atol=1e-9)
     bound = circuit.bind([0.4, -0.7])

@@ -32,8 +32,10 @@ def two_registers():
 def test_samples_have_the_distribution_of_qiskit():
     circuit = two_registers()
     values = np.array([[[0.3, 1.0], [2.0, -0.5]]])  # (1, 2) points
-    ours, theirs = (sampler.run([(circuit, values)], shots=4000).result()[0].data
-                    for sampler in (Sampler(seed=1), StatevectorSampler(seed=2)))
+    ours, theirs = (
+        sampler.run([(circuit, values)], shots=4000).result()[0].data
+        for sampler in (Sampler(seed=1), StatevectorSampler(seed=2))
+    )
     for name in ("alpha", "beta"):
         x, y = ours[name], theirs[name]
         assert (x.shape, x.num_shots, x.num_bits) == (y.shape, y.num_shots, y.num_bits)
@@ -90,10 +92,17 @@ def expectation_circuit():
 OBSERVABLES = [SparsePauliOp(["XYZ", "ZII"], [0.5, -2]), "IIZ", Pauli("YIX"), {"XXI": 1.5, "III": 2}]
 
 
-@pytest.mark.parametrize("observables, shape", [
-    (OBSERVABLES, ()), (OBSERVABLES[0], (5,)), (OBSERVABLES, (4,)), ([[o] for o in OBSERVABLES], (3,)),
-    (OBSERVABLES, (2, 1)), ([OBSERVABLES[:2]], (2, 1)),
-])
+@pytest.mark.parametrize(
+    "observables, shape",
+    [
+        (OBSERVABLES, ()),
+        (OBSERVABLES[0], (5,)),
+        (OBSERVABLES, (4,)),
+        ([[o] for o in OBSERVABLES], (3,)),
+        (OBSERVABLES, (2, 1)),
+        ([OBSERVABLES[:2]], (2, 1)),
+    ],
+)
 def test_values_are_those_of_qiskit(observables, shape):
     circuit, rng = expectation_circuit(), np.random.default_rng(0)
     pub = circuit, observables, rng.normal(size=(*shape, 12))

@@ -19,9 +19,16 @@ DATA = Path(__file__).parents[2] / "data" / "quantum" / "noise"
 CASES = json.loads((DATA / "noise_cases.json").read_text())
 DENSITY_MATRICES = np.load(DATA / "noise_density_matrices.npz")
 EXAMPLES = {
-    "bit_flip": (0.2,), "phase_flip": (0.15,), "bit_phase_flip": (0.12,), "depolarizing": (0.1,),
-    "pauli_depolarizing": (0.1,), "pauli_channel": ({"X": 0.05, "Y": 0.1, "Z": 0.2},), "amplitude_damping": (0.3,),
-    "generalized_amplitude_damping": (0.3, 0.7), "phase_damping": (0.25,), "thermal_relaxation": (50.0, 70.0, 20.0),
+    "bit_flip": (0.2,),
+    "phase_flip": (0.15,),
+    "bit_phase_flip": (0.12,),
+    "depolarizing": (0.1,),
+    "pauli_depolarizing": (0.1,),
+    "pauli_channel": ({"X": 0.05, "Y": 0.1, "Z": 0.2},),
+    "amplitude_damping": (0.3,),
+    "generalized_amplitude_damping": (0.3, 0.7),
+    "phase_damping": (0.25,),
+    "thermal_relaxation": (50.0, 70.0, 20.0),
     "kraus": ([[[1, 0], [0, 0.8]], [[0, 0.6], [0, 0]]],),
 }
 
@@ -39,8 +46,11 @@ def reference_circuit(case):
             operators = np.array(CASES["kraus"]["reset"]["ops"])
             circuit.kraus(operators[..., 0] + 1j * operators[..., 1], *qubits)
         else:
-            kind = {"depolarizing_pauli": "pauli_depolarizing", "depolarizing2_pauli": "pauli_depolarizing",
-                    "depolarizing_mix": "depolarizing"}.get(kind, kind)
+            kind = {
+                "depolarizing_pauli": "pauli_depolarizing",
+                "depolarizing2_pauli": "pauli_depolarizing",
+                "depolarizing_mix": "depolarizing",
+            }.get(kind, kind)
             getattr(circuit, kind)(*params, *qubits)
     return circuit
 
@@ -72,23 +82,32 @@ def test_forms_of_a_channel_agree(name):
     np.testing.assert_allclose(np.einsum("iajb,ij->ab", choi.reshape((size,) * 4), rho), after, atol=1e-14)
     strings = pauli_strings(channel.num_qubits)
     vector = np.einsum("sij,ji->s", strings, rho).real
-    np.testing.assert_allclose(channel.transfer_matrix() @ vector, np.einsum("sij,ji->s", strings, after).real,
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        channel.transfer_matrix() @ vector, np.einsum("sij,ji->s", strings, after).real, atol=1e-14
+    )
     np.testing.assert_allclose(noise.Channel("again", kraus_of_choi(choi))(rho), after, atol=1e-14)
     if channel.mixture is not None:
         probabilities, unitaries = channel.mixture
         assert probabilities.sum() == pytest.approx(1.0, abs=1e-15)
-        np.testing.assert_allclose(np.einsum("k,kij,jl,kml->im", probabilities, unitaries, rho, unitaries.conj()),
-                                   after, atol=1e-14)
+        np.testing.assert_allclose(
+            np.einsum("k,kij,jl,kml->im", probabilities, unitaries, rho, unitaries.conj()), after, atol=1e-14
+        )
     if (pauli := channel.pauli_probabilities) is not None:
-        np.testing.assert_allclose(np.einsum("s,sij,jl,sml->im", pauli, strings, rho, strings.conj()), after,
-                                   atol=1e-14)
+        np.testing.assert_allclose(
+            np.einsum("s,sij,jl,sml->im", pauli, strings, rho, strings.conj()), after, atol=1e-14
+        )
 
 
 def test_which_channels_are_mixtures():
     mixtures = {name for name in EXAMPLES if getattr(noise, name)(*EXAMPLES[name]).mixture is not None}
-    assert mixtures == {"bit_flip", "phase_flip", "bit_phase_flip", "depolarizing", "pauli_depolarizing",
-                        "pauli_channel"}
+    assert mixtures == {
+        "bit_flip",
+        "phase_flip",
+        "bit_phase_flip",
+        "depolarizing",
+        "pauli_depolarizing",
+        "pauli_channel",
+    }
     half = np.sqrt(0.5)
     hadamard_half_the_time = noise.kraus([half * np.eye(2), half * half * np.array([[1, 1], [1, -1]])])
     assert hadamard_half_the_time.mixture is not None and hadamard_half_the_time.pauli_probabilities is None
@@ -117,16 +136,19 @@ def test_thermal_relaxation_is_exponential(t1, ratio, time, excited):
     assert after[1, 1].real == pytest.approx(excited + (0.75 - excited) * np.exp(-time / t1), abs=1e-12)
     assert after[0, 1] == pytest.approx(0.4 * np.exp(-time / (ratio * t1)), abs=1e-12)
     twice = channel.then(channel)
-    np.testing.assert_allclose(twice.transfer_matrix(),
-                               noise.thermal_relaxation(t1, ratio * t1, 2 * time,
-                                                        excited).transfer_matrix(), atol=1e-12)
+    np.testing.assert_allclose(
+        twice.transfer_matrix(),
+        noise.thermal_relaxation(t1, ratio * t1, 2 * time, excited).transfer_matrix(),
+        atol=1e-12,
+    )
 
 
 def test_composition_and_tensor_product():
     a, b = noise.amplitude_damping(0.3), noise.bit_flip(0.2)
     np.testing.assert_allclose(a.then(b).superoperator(), b.superoperator() @ a.superoperator(), atol=1e-14)
-    np.testing.assert_allclose(a.tensor(b).transfer_matrix(), np.kron(b.transfer_matrix(), a.transfer_matrix()),
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        a.tensor(b).transfer_matrix(), np.kron(b.transfer_matrix(), a.transfer_matrix()), atol=1e-14
+    )
     depolarized = noise.depolarizing(0.1, 2)
     assert len(depolarized.then(depolarized).kraus) <= 16
     with pytest.raises(ChannelError, match="same number of qubits, got 1 and 2"):
@@ -134,11 +156,18 @@ def test_composition_and_tensor_product():
 
 
 def test_methods_of_circuits():
-    circuit = quantum.Circuit(3).h(0).depolarizing(0.1, 0).depolarizing(0.1, 0, 2).thermal_relaxation(
-        50, 70, 10, 1, excited_population=0.1
+    circuit = (
+        quantum.Circuit(3)
+        .h(0)
+        .depolarizing(0.1, 0)
+        .depolarizing(0.1, 0, 2)
+        .thermal_relaxation(50, 70, 10, 1, excited_population=0.1)
     )
     assert [(i.gate.name, i.gate.num_qubits, i.qubits) for i in circuit][1:] == [
-        ("depolarizing", 1, (0,)), ("depolarizing", 2, (0, 2)), ("thermal_relaxation", 1, (1,))]
+        ("depolarizing", 1, (0,)),
+        ("depolarizing", 2, (0, 2)),
+        ("thermal_relaxation", 1, (1,)),
+    ]
     assert not circuit.is_unitary
     assert circuit == circuit.copy() and noise.bit_flip(0.1) != noise.bit_flip(0.2)
     assert noise.depolarizing(0.01, 10).pauli_probabilities.size == 4**10  # no matrix is made
@@ -183,8 +212,9 @@ def names(circuit):
 
 def test_noise_model_by_gate_and_qubit():
     model = noise.NoiseModel()
-    model.add(noise.depolarizing(0.01, 2),
-              gates=["cx"]).add(noise.bit_flip(0.1), gates="h", qubits=0).add(noise.phase_flip(0.2), "rz", before=True)
+    model.add(noise.depolarizing(0.01, 2), gates=["cx"]).add(noise.bit_flip(0.1), gates="h", qubits=0).add(
+        noise.phase_flip(0.2), "rz", before=True
+    )
     circuit = quantum.Circuit(3).h(0).h(1).cx(1, 2).rz("a", 2).cz(0, 1).barrier().measure(0)
     assert names(circuit.with_noise(model)) == [
         ("h", (0,)),
@@ -203,8 +233,11 @@ def test_noise_model_by_gate_and_qubit():
 
 
 def test_noise_model_on_every_gate_and_its_pairs():
-    model = noise.NoiseModel().add(noise.bit_flip(0.1)).add(noise.depolarizing(0.1, 2), qubits=[1, 0]).add(
-        noise.phase_flip(0.1), "measure", before=True
+    model = (
+        noise.NoiseModel()
+        .add(noise.bit_flip(0.1))
+        .add(noise.depolarizing(0.1, 2), qubits=[1, 0])
+        .add(noise.phase_flip(0.1), "measure", before=True)
     )
     noisy = quantum.Circuit(2).x(0).cx(0, 1).cx(1, 0).measure(1).with_noise(model)
     assert [n for n in names(noisy) if n[0] not in ("x", "cx")] == [
@@ -221,9 +254,10 @@ def test_noise_model_on_every_gate_and_its_pairs():
 
 def test_controlled_gates_are_found_by_any_of_their_names():
     for gate in ("cx", "cnot"):
-        assert "bit_flip" in quantum.Circuit(2).cx(0, 1).with_noise(
-            noise.NoiseModel().add(noise.bit_flip(0.1), gate)
-        ).counts()
+        assert (
+            "bit_flip"
+            in quantum.Circuit(2).cx(0, 1).with_noise(noise.NoiseModel().add(noise.bit_flip(0.1), gate)).counts()
+        )
     model = noise.NoiseModel().add(noise.bit_flip(0.1), "x")
     assert "bit_flip" not in quantum.Circuit(2).cx(0, 1).with_noise(model).counts()
     conditional = quantum.Circuit(1).measure(0)
@@ -247,7 +281,9 @@ def test_readout_errors_follow_measurements():
     model = noise.NoiseModel().readout(noise.ReadoutError(0.1, 0.2)).readout(noise.ReadoutError(0.3, 0.4), 1)
     noisy = quantum.Circuit(2).measure_all().with_noise(model)
     assert [(i.gate, i.clbits) for i in noisy if i.gate.name == "readout_error"] == [
-        (noise.ReadoutError(0.1, 0.2), (0,)), (noise.ReadoutError(0.3, 0.4), (1,))]
+        (noise.ReadoutError(0.1, 0.2), (0,)),
+        (noise.ReadoutError(0.3, 0.4), (1,)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -255,17 +291,25 @@ def test_readout_errors_follow_measurements():
     [
         (lambda: noise.NoiseModel().add(0.1), "channel must be a Channel, got float 0.1"),
         (lambda: noise.NoiseModel().add(noise.bit_flip(0.1), "nothing"), "unknown gate 'nothing'"),
-        (lambda: noise.NoiseModel().add(noise.depolarizing(0.1, 2), qubits=[0]),
-         "depolarizing acts on 2 qubits, got 1"),
-        (lambda: quantum.Circuit(1).x(0).with_noise(noise.NoiseModel().add(noise.depolarizing(0.1, 2), "x")),
-         "acts on 2 qubits, but x on 1"),
+        (
+            lambda: noise.NoiseModel().add(noise.depolarizing(0.1, 2), qubits=[0]),
+            "depolarizing acts on 2 qubits, got 1",
+        ),
+        (
+            lambda: quantum.Circuit(1).x(0).with_noise(noise.NoiseModel().add(noise.depolarizing(0.1, 2), "x")),
+            "acts on 2 qubits, but x on 1",
+        ),
         (lambda: noise.NoiseModel().readout(0.1), "error must be a ReadoutError, got float 0.1"),
         (lambda: noise.ReadoutError(1.1, 0), "p01 must be a number from 0 to 1, got 1.1"),
         (lambda: noise.NoiseModel().relaxation(10, 30, {"x": 1}), "t2 must be at most 2 t1"),
-        (lambda: noise.NoiseModel().relaxation([10, 10], [5], {"x": 1}),
-         "all sequences must have a value for each qubit"),
-        (lambda: quantum.Circuit(2).x(0).with_noise(noise.NoiseModel().relaxation([10], [5], {"x": 1})),
-         "each of 2 qubits, got 1"),
+        (
+            lambda: noise.NoiseModel().relaxation([10, 10], [5], {"x": 1}),
+            "all sequences must have a value for each qubit",
+        ),
+        (
+            lambda: quantum.Circuit(2).x(0).with_noise(noise.NoiseModel().relaxation([10], [5], {"x": 1})),
+            "each of 2 qubits, got 1",
+        ),
     ],
 )
 def test_bad_models_say_what_is_wrong(make, message):
@@ -275,8 +319,9 @@ def test_bad_models_say_what_is_wrong(make, message):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_noisy_circuits_as_json(name):
-    circuit = quantum.Circuit(3).h(0).append(getattr(noise, name)(*EXAMPLES[name]),
-                                             1).depolarizing(0.1, 0, 2).measure_all()
+    circuit = (
+        quantum.Circuit(3).h(0).append(getattr(noise, name)(*EXAMPLES[name]), 1).depolarizing(0.1, 0, 2).measure_all()
+    )
     circuit = circuit.with_noise(noise.NoiseModel().readout(noise.ReadoutError(0.1, 0.2)))
     again = quantum.Circuit.from_json(circuit.to_json())
     assert again == circuit and again.draw() == circuit.draw()
@@ -286,22 +331,27 @@ def test_gates_wider_than_the_channels_are_refused():
     model = noise.NoiseModel().add(noise.depolarizing(0.001)).add(noise.depolarizing(0.01, 2))
     molecule = quantum.molecules.load("H2")
     ansatz = quantum.uccsd(2, 4)
-    for circuit, name in ((ansatz, "single_excitation_1"), (quantum.Circuit(3).ccx(0, 1, 2), "ccx"),
-                          (quantum.Circuit(3).cswap(0, 1, 2), "cswap")):
+    for circuit, name in (
+        (ansatz, "single_excitation_1"),
+        (quantum.Circuit(3).ccx(0, 1, 2), "ccx"),
+        (quantum.Circuit(3).cswap(0, 1, 2), "cswap"),
+    ):
         with pytest.raises(ChannelError, match=f"depolarizing acts on 2 qubits, but {name} on .*decompose"):
             circuit.with_noise(model)
     # what the message says to do
     theta = np.full(len(ansatz.parameters), 0.1)
     noisy = quantum.decompose(ansatz, ["u", "cx"]).with_noise(model)
     assert noisy.parameters == ansatz.parameters
-    ideal, found = (quantum.run(c, theta,
-                                simulator="density_matrix").expectation(molecule.hamiltonian) for c in (ansatz, noisy))
+    ideal, found = (
+        quantum.run(c, theta, simulator="density_matrix").expectation(molecule.hamiltonian) for c in (ansatz, noisy)
+    )
     assert abs(found - ideal) > 0.01
     ccx = quantum.Circuit(3).ccx(0, 1, 2)
     three = noise.depolarizing(0.02, 3)
-    assert ccx.with_noise(
-        noise.NoiseModel().add(noise.depolarizing(0.01, 2)).add(three)
-    ).counts() == {"ccx": 1, three.name: 1}
+    assert ccx.with_noise(noise.NoiseModel().add(noise.depolarizing(0.01, 2)).add(three)).counts() == {
+        "ccx": 1,
+        three.name: 1,
+    }
     assert ccx.with_noise(
         noise.NoiseModel().add(noise.depolarizing(0.01, 2)).add(noise.bit_flip(0.1), gates=["ccx"])
     ).counts() == {"ccx": 1, "bit_flip": 3}
@@ -313,9 +363,17 @@ def test_gates_wider_than_the_channels_are_refused():
 
 
 def test_noise_keeps_parameters_data_and_bits():
-    circuit = quantum.Circuit(2, 3).ry("b", 0).rz("a", 1).inverse().extend(
-        quantum.Circuit(2).rx("x", 0).as_encoder()
-    ).measure(0, 2)
+    circuit = (
+        quantum.Circuit(2, 3)
+        .ry("b", 0)
+        .rz("a", 1)
+        .inverse()
+        .extend(quantum.Circuit(2).rx("x", 0).as_encoder())
+        .measure(0, 2)
+    )
     noisy = circuit.with_noise(noise.NoiseModel().add(noise.bit_flip(0.1)).readout(noise.ReadoutError(0.1, 0.1)))
-    assert (noisy.parameters, noisy.data,
-            noisy.num_clbits) == (circuit.parameters, circuit.data, circuit.num_clbits) == (("b", "a"), ("x",), 3)
+    assert (
+        (noisy.parameters, noisy.data, noisy.num_clbits)
+        == (circuit.parameters, circuit.data, circuit.num_clbits)
+        == (("b", "a"), ("x",), 3)
+    )

@@ -80,9 +80,15 @@ def test_mappings_are_the_matrices_of_fock_space(mapping, f):
 @given(operators(4), operators(4))
 def test_arithmetic_is_that_of_matrices(f, g):
     F, G = fock(f, 4), fock(g, 4)
-    for operator, expected in ((f + g, F + G), (f * g, F @ G), (2 * f - 1, 2 * F - np.eye(16)),
-                               (1 - g / 2, np.eye(16) - G / 2), (f.adjoint(), F.conj().T),
-                               (f.normal_ordered(), F), (f.commutator(g), F @ G - G @ F)):
+    for operator, expected in (
+        (f + g, F + G),
+        (f * g, F @ G),
+        (2 * f - 1, 2 * F - np.eye(16)),
+        (1 - g / 2, np.eye(16) - G / 2),
+        (f.adjoint(), F.conj().T),
+        (f.normal_ordered(), F),
+        (f.commutator(g), F @ G - G @ F),
+    ):
         np.testing.assert_allclose(fock(operator, 4), expected, atol=1e-13)
     assert f.is_hermitian == np.allclose(F, F.conj().T)
     assert (f + f.adjoint()).is_hermitian
@@ -110,8 +116,22 @@ def test_text():
     )
 
 
-@pytest.mark.parametrize("text", ["2^ x", "[2^", "0.5 [0] [1]", "0.5 0", "3 [0] + x [1]", "1 [0] +", "1 [0]]",
-                                  [("0", "a")], [("0", np.inf)], ["0"], object()])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2^ x",
+        "[2^",
+        "0.5 [0] [1]",
+        "0.5 0",
+        "3 [0] + x [1]",
+        "1 [0] +",
+        "1 [0]]",
+        [("0", "a")],
+        [("0", np.inf)],
+        ["0"],
+        object(),
+    ],
+)
 def test_what_cannot_be_read_is_an_error(text):
     with pytest.raises(OperatorError):
         FermionOperator(text)
@@ -124,9 +144,11 @@ def test_any_text_is_an_operator_or_an_error(text):
         f = FermionOperator(text)
     except OperatorError:
         return
-    assert FermionOperator(str(f)) == f or not f.terms or max(
-        abs(c) for c in (FermionOperator(str(f)) - f).terms.values()
-    ) < 1e-9
+    assert (
+        FermionOperator(str(f)) == f
+        or not f.terms
+        or max(abs(c) for c in (FermionOperator(str(f)) - f).terms.values()) < 1e-9
+    )
 
 
 def test_misuse_is_an_error():
@@ -155,8 +177,9 @@ def test_number_and_spin():
     vacuum = np.eye(16)[0]
     for state, total in zip((fock(o, 4) @ vacuum for o in open_shell), (0, 2), strict=True):
         applied = fock(s2, 4) @ state
-        np.testing.assert_allclose(applied, total * state,
-                                   atol=1e-14) if total else np.testing.assert_allclose(abs(applied), 0, atol=1e-14)
+        np.testing.assert_allclose(applied, total * state, atol=1e-14) if total else np.testing.assert_allclose(
+            abs(applied), 0, atol=1e-14
+        )
     for name in MAPPINGS:
         eigenvalues = np.linalg.eigvalsh(s2.to_qubits(name).matrix(4).toarray())
         np.testing.assert_allclose(np.unique(eigenvalues.round(9)), [0, 0.75, 2])
@@ -179,9 +202,12 @@ def test_hubbard_dimer():
 def test_spin_orbital_integrals_are_spatial_ones_with_spins(rng):
     one, two = rng.normal(size=(3, 3)), rng.normal(size=(3, 3, 3, 3))
     spins = np.eye(2)
-    wide = FermionOperator.from_integrals(np.kron(one, spins),
-                                          np.einsum("pqrs,ab,cd->paqbrcsd", two, spins,
-                                                    spins).reshape(6, 6, 6, 6), 0.5, spin_orbitals=True)
+    wide = FermionOperator.from_integrals(
+        np.kron(one, spins),
+        np.einsum("pqrs,ab,cd->paqbrcsd", two, spins, spins).reshape(6, 6, 6, 6),
+        0.5,
+        spin_orbitals=True,
+    )
     narrow = FermionOperator.from_integrals(one, two, 0.5)
     assert (wide - narrow).normal_ordered() == 0
     assert electronic_hamiltonian(one, two, 0.5).isclose(narrow.to_qubits())
@@ -194,12 +220,18 @@ def test_reduced_parity_has_the_spectrum_of_its_sector(rng, alpha, beta):
     two = two + two.transpose(0, 1, 3, 2)
     two = two + two.transpose(2, 3, 0, 1)
     f = FermionOperator.from_integrals(one, two)
-    sector = [j for j in range(64) if (j & 0b010101).bit_count() % 2 == alpha % 2
-              and (j & 0b101010).bit_count() % 2 == beta % 2]
+    sector = [
+        j
+        for j in range(64)
+        if (j & 0b010101).bit_count() % 2 == alpha % 2 and (j & 0b101010).bit_count() % 2 == beta % 2
+    ]
     reduced = reduced_parity(f.ladders(), 6, (alpha, beta))
     assert reduced.num_qubits <= 4
-    np.testing.assert_allclose(np.linalg.eigvalsh(reduced.matrix(4).toarray()),
-                               np.linalg.eigvalsh(fock(f, 6)[np.ix_(sector, sector)]), atol=1e-11)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(reduced.matrix(4).toarray()),
+        np.linalg.eigvalsh(fock(f, 6)[np.ix_(sector, sector)]),
+        atol=1e-11,
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 13])
@@ -234,8 +266,9 @@ def test_openfermion(f, n):
     assert FermionOperator.from_openfermion(openfermion.normal_ordered(there)).normal_ordered() == f.normal_ordered()
     assert PauliSum.from_openfermion(openfermion.jordan_wigner(there)).isclose(f.to_qubits())
     assert PauliSum.from_openfermion(openfermion.bravyi_kitaev(there, n)).isclose(f.to_qubits("bravyi_kitaev", n))
-    parity = openfermion.binary_code_transform(there,
-                                               openfermion.parity_code(n)) if f.terms else openfermion.QubitOperator()
+    parity = (
+        openfermion.binary_code_transform(there, openfermion.parity_code(n)) if f.terms else openfermion.QubitOperator()
+    )
     assert PauliSum.from_openfermion(parity).isclose(f.to_qubits("parity", n))
     with pytest.raises(OperatorError, match="FermionOperator is needed"):
         FermionOperator.from_openfermion(openfermion.QubitOperator("X0"))

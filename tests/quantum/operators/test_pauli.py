@@ -51,11 +51,16 @@ wide = sums([0, 31, 32, 63, 64, 130])  # words of 64 bits, and keys of 32, have 
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text, terms", [
-    ("0.5 Z0 Z1 - 1.2 X2", {"Z0 Z1": 0.5, "X2": -1.2}), ("-X0 + Y3", {"X0": -1, "Y3": 1}),
-    ("3 - (1+2j) Y0 + 1e-3*Z10 * X2", {"": 3, "Y0": -1 - 2j, "X2 Z10": 1e-3}),
-    ("2j X0Z1 + .5I", {"X0 Z1": 2j, "": 0.5}), ("X0 + X0", {"X0": 2}),
-])
+@pytest.mark.parametrize(
+    "text, terms",
+    [
+        ("0.5 Z0 Z1 - 1.2 X2", {"Z0 Z1": 0.5, "X2": -1.2}),
+        ("-X0 + Y3", {"X0": -1, "Y3": 1}),
+        ("3 - (1+2j) Y0 + 1e-3*Z10 * X2", {"": 3, "Y0": -1 - 2j, "X2 Z10": 1e-3}),
+        ("2j X0Z1 + .5I", {"X0 Z1": 2j, "": 0.5}),
+        ("X0 + X0", {"X0": 2}),
+    ],
+)
 def test_text_is_read(text, terms):
     assert dict(PauliSum(text)) == terms
 
@@ -63,9 +68,16 @@ def test_text_is_read(text, terms):
 @pytest.mark.parametrize(
     "text, place, message",
     [
-        ("X0 X0", 3, "occur once"), ("0.5 Q0", 4, "between terms"), ("X", 0, "its qubit"), ("X0 Z1 Y", 6, "its qubit"),
-        ("X0 0.5 Z1", 3, "between terms"), ("X0 +", 4, "a term"), ("X0 -- Z1", 4, "a term"), ("(1+) X0", 0, "a number"),
-        ("1.2.3 X0", 0, "a term"), ("X99999999", 0, "below"),
+        ("X0 X0", 3, "occur once"),
+        ("0.5 Q0", 4, "between terms"),
+        ("X", 0, "its qubit"),
+        ("X0 Z1 Y", 6, "its qubit"),
+        ("X0 0.5 Z1", 3, "between terms"),
+        ("X0 +", 4, "a term"),
+        ("X0 -- Z1", 4, "a term"),
+        ("(1+) X0", 0, "a number"),
+        ("1.2.3 X0", 0, "a term"),
+        ("X99999999", 0, "below"),
     ],
 )
 def test_text_that_cannot_be_read_names_the_place(text, place, message):
@@ -73,8 +85,20 @@ def test_text_that_cannot_be_read_names_the_place(text, place, message):
         PauliSum(text)
 
 
-@pytest.mark.parametrize("terms", ["", "   ", [("X0", "one")], [("X0", np.nan)], [("X0", 1j * np.inf)], ["X0"],
-                                   [(1, "X0")], object(), [("X0", None)]])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "",
+        "   ",
+        [("X0", "one")],
+        [("X0", np.nan)],
+        [("X0", 1j * np.inf)],
+        ["X0"],
+        [(1, "X0")],
+        object(),
+        [("X0", None)],
+    ],
+)
 def test_terms_that_are_none_are_errors(terms):
     with pytest.raises(OperatorError):
         PauliSum(terms)
@@ -143,8 +167,11 @@ def test_large_products_are_those_of_their_parts(rng, words, which):
     for a in (x, z):
         a[..., 0], a[..., -1] = rng.integers(0, 64, (2, 150)), rng.integers(0, 32, (2, 150)) << 59
     a, b = (PauliSum.from_arrays(x[k], z[k], rng.normal(size=150) + 1j * rng.normal(size=150)) for k in range(2))
-    multiply = {"product": PauliSum.__mul__, "commutator": PauliSum.commutator,
-                "anticommutator": PauliSum.anticommutator}[which]
+    multiply = {
+        "product": PauliSum.__mul__,
+        "commutator": PauliSum.commutator,
+        "anticommutator": PauliSum.anticommutator,
+    }[which]
     parts = [multiply(a[i : i + 20], b[j : j + 20]) for i in range(0, len(a), 20) for j in range(0, len(b), 20)]
     assert multiply(a, b).isclose(reduce(PauliSum.__add__, parts), 1e-11)
 
@@ -159,8 +186,10 @@ def test_terms_are_merged_sorted_and_frozen():
         a.coefficients[0] = 1
     with pytest.raises(TypeError, match="unhashable"):
         hash(a)
-    assert PauliSum("X100").x.shape == (1,
-                                        2) and (PauliSum("X100") - PauliSum("X100") + PauliSum("X1")).x.shape == (1, 1)
+    assert PauliSum("X100").x.shape == (1, 2) and (PauliSum("X100") - PauliSum("X100") + PauliSum("X1")).x.shape == (
+        1,
+        1,
+    )
     assert PauliSum([("X0", 1 + 1e-14j), ("Z0", 1e-15)]).simplify() == PauliSum("X0")
 
 
@@ -200,12 +229,14 @@ def test_misuse_is_an_error(wrong):
 def test_remap_and_tensor(a, order):
     moved = dense(a, 4).reshape((2,) * 8)
     axes = [3 - list(order).index(3 - k) for k in range(4)]  # qubit q is axis 3 - q
-    np.testing.assert_allclose(dense(a.remap(order), 4), moved.transpose(*axes, *(4 + k for k in axes)).reshape(16, 16),
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        dense(a.remap(order), 4), moved.transpose(*axes, *(4 + k for k in axes)).reshape(16, 16), atol=1e-14
+    )
     far = [5, 64, 0, 129]
     assert a.remap(far).remap([far.index(q) if q in far else 4 + q for q in range(130)]) == a
-    np.testing.assert_allclose(dense(a.tensor(PauliSum("X0 + Y1"), 4), 6),
-                               np.kron(dense(PauliSum("X0 + Y1"), 2), dense(a, 4)), atol=1e-13)
+    np.testing.assert_allclose(
+        dense(a.tensor(PauliSum("X0 + Y1"), 4), 6), np.kron(dense(PauliSum("X0 + Y1"), 2), dense(a, 4)), atol=1e-13
+    )
 
 
 @examples
@@ -263,8 +294,9 @@ def _act(string, psi):
     return psi.reshape(-1)
 
 
-@pytest.mark.parametrize("name", ["tfim_ring_8_h0.7", "tfim_ring_12_h0.7", "heisenberg_open_8", "heisenberg_open_10",
-                                  "xxz_open_8_d0.5"])
+@pytest.mark.parametrize(
+    "name", ["tfim_ring_8_h0.7", "tfim_ring_12_h0.7", "heisenberg_open_8", "heisenberg_open_10", "xxz_open_8_d0.5"]
+)
 def test_spin_models(name):
     """Models are the stored sums; their lowest eigenvalues, degenerate ones among them, are scipy's and the
     free-fermion formula's.

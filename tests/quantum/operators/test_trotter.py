@@ -63,8 +63,13 @@ def test_magnetisation_of_a_quench():
 @pytest.mark.parametrize(
     "arguments",
     [
-        (1j * CHAIN, 1.0), (CHAIN, 1.0, 0), (CHAIN, 1.0, 2.5), (CHAIN, 1.0, 1, 3), (CHAIN, 1.0, 1, 1, 2),
-        (CHAIN, np.nan), (CHAIN, "2 +"),
+        (1j * CHAIN, 1.0),
+        (CHAIN, 1.0, 0),
+        (CHAIN, 1.0, 2.5),
+        (CHAIN, 1.0, 1, 3),
+        (CHAIN, 1.0, 1, 1, 2),
+        (CHAIN, np.nan),
+        (CHAIN, "2 +"),
     ],
 )
 def test_misuse_is_an_error(arguments):

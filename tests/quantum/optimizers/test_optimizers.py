@@ -22,9 +22,18 @@ def bowl(theta):
 
 def rotations():
     """A circuit of Pauli rotations, each with its own angle, and an observable."""
-    circuit = quantum.Circuit(3).ry("a", 0).ry({"b": 2.0}, 1).cx(0, 1).rz(
-        {"c": -0.5}, 1
-    ).rx("d", 1).rzz("e", 1, 2).ry("f", 2).p("g", 2).rxx("h", 0, 2)
+    circuit = (
+        quantum.Circuit(3)
+        .ry("a", 0)
+        .ry({"b": 2.0}, 1)
+        .cx(0, 1)
+        .rz({"c": -0.5}, 1)
+        .rx("d", 1)
+        .rzz("e", 1, 2)
+        .ry("f", 2)
+        .p("g", 2)
+        .rxx("h", 0, 2)
+    )
     return quantum.Expectation(circuit, quantum.PauliSum("Z0 Z1 - 0.5 X0 + 0.7 X1 X2 + 0.3 Y0 X1 - 0.2 Z2"))
 
 
@@ -38,8 +47,15 @@ def test_named_optimizers_find_the_minimum(name):
     assert np.min(found.history) == pytest.approx(found.value, abs=1e-7)
 
 
-@pytest.mark.parametrize("optimizer", [optim.Adam(0.05), optim.SGD(0.1, momentum=0.8),
-                                       optim.RMSprop(optim.exponential_decay(0.05, 0.5, 40)), optim.LBFGS()])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        optim.Adam(0.05),
+        optim.SGD(0.1, momentum=0.8),
+        optim.RMSprop(optim.exponential_decay(0.05, 0.5, 40)),
+        optim.LBFGS(),
+    ],
+)
 def test_optimizers_of_the_core(optimizer):
     assert minimize(bowl, START, optimizer, max_steps=500).value == pytest.approx(-3.6, abs=1e-5)
 
@@ -133,11 +149,14 @@ def test_rotosolve_lowers_the_energy_in_every_sweep():
     assert np.max(np.abs(gradient)) < 1e-2
 
 
-@pytest.mark.parametrize("circuit, why", [
-    (quantum.Circuit(2).ry("a", 0).ry("a", 1), "several gates"),
-    (quantum.Circuit(2).crx("a", 0, 1), "more than two"),
-    (quantum.Circuit(2).givens("a", 0, 1), "more than two"),
-])
+@pytest.mark.parametrize(
+    "circuit, why",
+    [
+        (quantum.Circuit(2).ry("a", 0).ry("a", 1), "several gates"),
+        (quantum.Circuit(2).crx("a", 0, 1), "more than two"),
+        (quantum.Circuit(2).givens("a", 0, 1), "more than two"),
+    ],
+)
 def test_rotosolve_refuses_what_is_no_sinusoid(circuit, why):
     with pytest.raises(OptimizerError, match=why):
         minimize(quantum.Expectation(circuit, "Z0"), np.zeros(1), "rotosolve")
@@ -159,8 +178,9 @@ def test_natural_gradient_does_not_care_how_angles_are_scaled():
     plain = quantum.Expectation(quantum.Circuit(2).ry("a", 0).cx(0, 1).ry("b", 1), h)
     scaled = quantum.Expectation(quantum.Circuit(2).ry({"a": 5.0}, 0).cx(0, 1).ry({"b": 0.2}, 1), h)
     theta = np.array([0.7, -0.4])
-    np.testing.assert_allclose(minimize(plain, theta, rule).history, minimize(scaled, theta * [0.2, 5.0], rule).history,
-                               rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        minimize(plain, theta, rule).history, minimize(scaled, theta * [0.2, 5.0], rule).history, rtol=0, atol=1e-8
+    )
 
 
 def test_natural_gradient_needs_fewer_steps_than_gradient_descent():
@@ -182,13 +202,19 @@ def test_natural_gradient_needs_a_state_vector():
 
 @pytest.mark.parametrize("optimizer", ["bfsg", "", 3, None, optim.Adam, SPSA, np.zeros(2)])
 def test_what_is_no_optimizer(optimizer):
-    with pytest.raises(OptimizerError,
-                       match=r"optimizer: (a name must be one of bfgs.*spsa|a name, an optimizer)"):
+    with pytest.raises(OptimizerError, match=r"optimizer: (a name must be one of bfgs.*spsa|a name, an optimizer)"):
         minimize(bowl, START, optimizer)
 
 
-@pytest.mark.parametrize("make", [lambda: SciPy("newton"), lambda: SPSA(perturbation=0),
-                                  lambda: SPSA(learning_rate=-1.0), lambda: NaturalGradient(learning_rate=0)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SciPy("newton"),
+        lambda: SPSA(perturbation=0),
+        lambda: SPSA(learning_rate=-1.0),
+        lambda: NaturalGradient(learning_rate=0),
+    ],
+)
 def test_options_that_make_no_sense(make):
     with pytest.raises(OptimizerError, match="SciPy: method must be one of bfgs, |must be a positive number"):
         make()

@@ -86,8 +86,11 @@ def test_scales_that_fold_all_gates_equally_are_better_for_few_gates_of_differen
 def test_folding_keeps_parameters_and_measurements():
     circuit = quantum.Circuit(2).rx("a", 0).cx(0, 1).measure_all()
     folded = mitigation.fold(circuit, 3)
-    assert folded.parameters == ("a",
-                                 ) and [i.gate.name for i in folded][-2:] == ["measure", "measure"] and len(folded) == 8
+    assert (
+        folded.parameters == ("a",)
+        and [i.gate.name for i in folded][-2:] == ["measure", "measure"]
+        and len(folded) == 8
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,8 +117,9 @@ def test_extrapolation_from_shots():
     def sampled(c):
         return quantum.run(c.with_noise(model), simulator="trajectories", shots=4000, seed=len(c)).expectation("Z0 Z1")
 
-    assert abs(mitigation.zero_noise(circuit, sampled, (1, 3, 5),
-                                     mitigation.linear) - 1) < abs(sampled(circuit).value - 1)
+    assert abs(mitigation.zero_noise(circuit, sampled, (1, 3, 5), mitigation.linear) - 1) < abs(
+        sampled(circuit).value - 1
+    )
 
 
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=3), st.floats(0.01, 0.5), st.floats(0.2, 2))
@@ -189,10 +193,16 @@ def test_least_squares_gives_probabilities(seed):
         (lambda: mitigation.linear([1, 2], [2, np.nan]), SimulatorError, "finite"),
         (lambda: mitigation.Readout([[[0.5, 0.5], [0.5, 0.5]]]), SimulatorError, "determinant 0"),
         (lambda: mitigation.Readout([[[0.5, 0.5], [0.4, 0.5]]]), SimulatorError, "sum to 1"),
-        (lambda: mitigation.Readout(np.eye(3)), SimulatorError,
-         r"matrices must have shape \(bits, 2, 2\), got \(3, 3\)"),
-        (lambda: mitigation.Readout([np.eye(2)]).inverse(np.ones(4)), SimulatorError,
-         r"probabilities must have shape \(2,\), got \(4,\) \(of 1 bits"),
+        (
+            lambda: mitigation.Readout(np.eye(3)),
+            SimulatorError,
+            r"matrices must have shape \(bits, 2, 2\), got \(3, 3\)",
+        ),
+        (
+            lambda: mitigation.Readout([np.eye(2)]).inverse(np.ones(4)),
+            SimulatorError,
+            r"probabilities must have shape \(2,\), got \(4,\) \(of 1 bits",
+        ),
     ],
 )
 def test_errors(make, error, message):

@@ -80,14 +80,19 @@ def test_counts_have_one_meaning(name, circuit, simulator):
 @pytest.mark.parametrize("declared", [0, 1, 5])
 def test_declaring_bits_changes_nothing(declared):
     for shots in (None, 500):
-        for build in (lambda c: c.h(0).cx(0, 1), lambda c: c.h(0).phase_flip(0.3, 1),
-                      lambda c: c.ry("a", 0).bit_flip(0.1, 0)):
+        for build in (
+            lambda c: c.h(0).cx(0, 1),
+            lambda c: c.h(0).phase_flip(0.3, 1),
+            lambda c: c.ry("a", 0).bit_flip(0.1, 0),
+        ):
             theta = [0.3][: len(build(quantum.Circuit(2)).parameters)]
             for simulator in ("density_matrix", "trajectories", "statevector"):
                 if shots is None and simulator != "density_matrix":
                     continue
-                plain, with_bits = (quantum.run(build(quantum.Circuit(2, n)), theta, simulator=simulator, shots=shots,
-                                                seed=3) for n in (0, declared))
+                plain, with_bits = (
+                    quantum.run(build(quantum.Circuit(2, n)), theta, simulator=simulator, shots=shots, seed=3)
+                    for n in (0, declared)
+                )
                 assert type(plain) is type(with_bits)
                 np.testing.assert_array_equal(plain.density_matrix(), with_bits.density_matrix())
                 if shots:
@@ -102,10 +107,13 @@ def test_trajectories_without_noise_give_the_same_kind_of_result(n):
     assert result.expectation("Z0") == (pytest.approx(np.cos(0.7)), pytest.approx(0, abs=1e-12))
     assert result.sample(300, seed=2).array.shape == (300, n)
     np.testing.assert_allclose(result.probabilities(0), [np.cos(0.35) ** 2, np.sin(0.35) ** 2], atol=1e-12)
-    assert type(quantum.run(quantum.Circuit(n).measure_all(), simulator="trajectories", shots=10,
-                            seed=1)) is CountsResult
-    assert type(quantum.run(circuit.copy().bit_flip(0.1, 0), simulator="trajectories", shots=10,
-                            seed=1)) is TrajectoriesResult
+    assert (
+        type(quantum.run(quantum.Circuit(n).measure_all(), simulator="trajectories", shots=10, seed=1)) is CountsResult
+    )
+    assert (
+        type(quantum.run(circuit.copy().bit_flip(0.1, 0), simulator="trajectories", shots=10, seed=1))
+        is TrajectoriesResult
+    )
     start = np.zeros(1 << n)
     start[-1] = 1.0
     result = quantum.run(quantum.Circuit(n), simulator="trajectories", shots=10, seed=1, initial=start)
@@ -197,12 +205,16 @@ def test_samples_of_qubits_that_the_circuit_does_not_ask_for():
 def test_circuits_keep_the_errors_of_their_qubits(change):
     model = noise.NoiseModel().readout(noise.ReadoutError(0.0, 1.0), qubits=0)  # 0 is read as 1
     circuit = quantum.Circuit(2).x(1).with_noise(model)
-    changed = {"copy": lambda c: c.copy(), "json": lambda c: quantum.Circuit.from_json(c.to_json()),
-               "remap": lambda c: c.remap([1, 0]).remap([1, 0]), "extend": lambda c: quantum.Circuit(2).extend(c),
-               "add": lambda c: c + quantum.Circuit(2), "decompose": lambda c: quantum.decompose(c, {"u", "cx"}),
-               "bind": lambda c: c.bind({}),
-               "twice": lambda c: c.with_noise(noise.NoiseModel().readout(noise.ReadoutError(0.0, 0.5))),
-               }[change](circuit)
+    changed = {
+        "copy": lambda c: c.copy(),
+        "json": lambda c: quantum.Circuit.from_json(c.to_json()),
+        "remap": lambda c: c.remap([1, 0]).remap([1, 0]),
+        "extend": lambda c: quantum.Circuit(2).extend(c),
+        "add": lambda c: c + quantum.Circuit(2),
+        "decompose": lambda c: quantum.decompose(c, {"u", "cx"}),
+        "bind": lambda c: c.bind({}),
+        "twice": lambda c: c.with_noise(noise.NoiseModel().readout(noise.ReadoutError(0.0, 0.5))),
+    }[change](circuit)
     assert (changed == circuit) == (change not in ("decompose", "twice"))
     assert quantum.run(changed).sample(9, seed=1).counts() == {"11": 9}
     for measured in (changed.copy().measure_all(), changed + quantum.Circuit(2).measure_all()):
@@ -224,9 +236,10 @@ def read_operator(h, errors):
 @pytest.mark.parametrize("simulator", [*ALL, "subspace"])
 def test_expectation_values_from_shots_are_read_with_errors(simulator):
     h = "Z0 Z1 - 0.7 X0 X2 + 0.4 Y1 + 0.3 Z2 + 0.2"
-    body = {"subspace": quantum.Circuit(3).x(0).givens(0.4, 0, 1),
-            "stabilizer": quantum.Circuit(3).h(0).s(0).cx(0, 1).h(2),
-            }.get(simulator, quantum.Circuit(3).ry(0.4, 0).cx(0, 1).rx(-0.8, 1).cx(1, 2))
+    body = {
+        "subspace": quantum.Circuit(3).x(0).givens(0.4, 0, 1),
+        "stabilizer": quantum.Circuit(3).h(0).s(0).cx(0, 1).h(2),
+    }.get(simulator, quantum.Circuit(3).ry(0.4, 0).cx(0, 1).rx(-0.8, 1).cx(1, 2))
     if simulator in ("density_matrix", "trajectories"):
         body.amplitude_damping(0.2, 0)
     errors = {0: noise.ReadoutError(0.3, 0.1), 2: noise.ReadoutError(0.05, 0.2)}

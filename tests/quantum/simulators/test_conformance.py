@@ -21,11 +21,17 @@ def broken(kind):
             circuit = circuit._with(circuit.instructions[:-1])
         if kind == "takes no gate":
             raise SimulatorError("no")
-        result = quantum.run(circuit, theta, data, initial=None if kind == "takes any initial state" else initial,
-                             shots=shots,
-                             seed=None if kind == "ignores the seed" else seed)
-        return StatevectorResult(np.roll(result.statevector(), 1), shots,
-                                 seed) if kind == "turns bits around" else result
+        result = quantum.run(
+            circuit,
+            theta,
+            data,
+            initial=None if kind == "takes any initial state" else initial,
+            shots=shots,
+            seed=None if kind == "ignores the seed" else seed,
+        )
+        return (
+            StatevectorResult(np.roll(result.statevector(), 1), shots, seed) if kind == "turns bits around" else result
+        )
 
     return simulate
 
@@ -33,7 +39,9 @@ def broken(kind):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("forgets the last gate", "off by"), ("turns bits around", "off by"), ("takes no gate", "supports no gate"),
+        ("forgets the last gate", "off by"),
+        ("turns bits around", "off by"),
+        ("takes no gate", "supports no gate"),
         ("ignores the seed", "the same seed gave other samples"),
         ("takes any initial state", "initial state of another size must raise an error"),
     ],

@@ -1,6 +1,5 @@
 """Density matrices: against the slow twin, stored references, and what must hold."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,8 +53,9 @@ def random_circuit(n, steps, seed):
     rng = np.random.default_rng(seed)
     circuit = quantum.Circuit(n)
     while len(circuit) < steps:
-        STEPS[rng.integers(len(STEPS))](circuit, rng.permutation(max(n, 3)).tolist() if n > 2 else [0, 1, 0],
-                                        rng.normal())
+        STEPS[rng.integers(len(STEPS))](
+            circuit, rng.permutation(max(n, 3)).tolist() if n > 2 else [0, 1, 0], rng.normal()
+        )
     return circuit
 
 
@@ -129,8 +129,9 @@ def test_initial_states():
     psi /= np.linalg.norm(psi)
     rho = 0.5 * np.outer(psi, psi.conj()) + 0.5 * np.eye(8) / 8
     circuit = random_circuit(3, 20, 5)
-    np.testing.assert_allclose(simulate(circuit, VALUES, initial=rho).density_matrix(),
-                               density_matrix(circuit, VALUES, rho), atol=1e-14)
+    np.testing.assert_allclose(
+        simulate(circuit, VALUES, initial=rho).density_matrix(), density_matrix(circuit, VALUES, rho), atol=1e-14
+    )
     same = simulate(quantum.Circuit(3), {}, initial=psi).density_matrix()
     np.testing.assert_allclose(same, np.outer(psi, psi.conj()), atol=1e-15)
 
@@ -146,13 +147,21 @@ def test_states_stay_states(seed):
 
 def test_gates_of_functions():
 
-    gate = quantum.gates.Gate("bend", 1, 1,
-                              function=lambda t: np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]))
-    circuit = quantum.Circuit(2).h(0).append(gate, 1,
-                                             ["a"]).cx(0, 1).depolarizing(0.1, 0).append(gate, 0, ["b"], controls=[1])
+    gate = quantum.gates.Gate(
+        "bend", 1, 1, function=lambda t: np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])
+    )
+    circuit = (
+        quantum.Circuit(2)
+        .h(0)
+        .append(gate, 1, ["a"])
+        .cx(0, 1)
+        .depolarizing(0.1, 0)
+        .append(gate, 0, ["b"], controls=[1])
+    )
     for values in (VALUES, {"a": 1.0, "b": 2.0}):
-        np.testing.assert_allclose(simulate(circuit, values).density_matrix(), density_matrix(circuit, values),
-                                   atol=1e-14)
+        np.testing.assert_allclose(
+            simulate(circuit, values).density_matrix(), density_matrix(circuit, values), atol=1e-14
+        )
 
 
 def bits_of(counts):
@@ -178,8 +187,11 @@ def test_measured_bits_decide_what_follows():
 
 @pytest.mark.parametrize(
     ("initial", "message"),
-    [(np.ones(3), r"shape \(4,\) or \(4, 4\), got \(3,\)"), (np.ones(4), "trace 1, got 4"),
-     (np.eye(4) / 4 + 1j * np.eye(4, k=1), "Hermitian")],
+    [
+        (np.ones(3), r"shape \(4,\) or \(4, 4\), got \(3,\)"),
+        (np.ones(4), "trace 1, got 4"),
+        (np.eye(4) / 4 + 1j * np.eye(4, k=1), "Hermitian"),
+    ],
 )
 def test_bad_initial_states(initial, message):
     with pytest.raises(StateError, match=message):
@@ -189,8 +201,6 @@ def test_bad_initial_states(initial, message):
 def test_too_many_qubits():
     with pytest.raises(SimulatorError, match="25 qubits need 8.39e.06 GiB"):
         simulate(quantum.Circuit(25).h(0), {})
-
-
 
 
 def test_results_need_no_matrix():
@@ -207,5 +217,6 @@ def test_results_need_no_matrix():
         assert np.abs(found - expected).max() < 500
     estimate = result.expectation("X0 Y1 - Z3", shots=20_000, seed=1)
     assert abs(estimate.value - plain.expectation("X0 Y1 - Z3")) < 5 * estimate.error
-    assert result.entropy() == pytest.approx(plain.entropy(),
-                                             abs=1e-10) and result.fidelity(plain) == pytest.approx(1.0, abs=1e-7)
+    assert result.entropy() == pytest.approx(plain.entropy(), abs=1e-10) and result.fidelity(plain) == pytest.approx(
+        1.0, abs=1e-7
+    )

@@ -102,8 +102,9 @@ def random_dynamic(seed, noisy):
             circuit.amplitude_damping(0.3, p).depolarizing(0.1, p, q)
         else:
             circuit.append(noise.ReadoutError(0.2, 0.1), (), clbits=(int(rng.integers(3)),))
-    return circuit.measure(0, 0).append(noise.ReadoutError(0.1, 0.3), (),
-                                        clbits=(0,)) if noisy else circuit.measure(0, 0)
+    return (
+        circuit.measure(0, 0).append(noise.ReadoutError(0.1, 0.3), (), clbits=(0,)) if noisy else circuit.measure(0, 0)
+    )
 
 
 @settings(max_examples=12, deadline=None)
@@ -186,8 +187,9 @@ def test_one_run_and_samples_where_only_the_end_is_measured():
 def test_errors_in_reading(simulator):
     model = noise.NoiseModel().readout(noise.ReadoutError(0.2, 0.1), 0).readout(noise.ReadoutError(0.0, 0.3), 1)
     circuit = quantum.Circuit(2).x(0).measure_all().with_noise(model)
-    assert frequencies(circuit, 50_000,
-                       simulator) == pytest.approx({0b00: 0.14, 0b01: 0.56, 0b10: 0.06, 0b11: 0.24}, abs=0.01)
+    assert frequencies(circuit, 50_000, simulator) == pytest.approx(
+        {0b00: 0.14, 0b01: 0.56, 0b10: 0.06, 0b11: 0.24}, abs=0.01
+    )
 
 
 def test_shots_are_needed():
@@ -200,8 +202,9 @@ def test_shots_are_needed():
 
 def test_reset_needs_no_classical_bits():
     circuit = quantum.Circuit(2).h(0).cx(0, 1).reset(0)
-    assert quantum.run(circuit, shots=4000,
-                       seed=1).sample().frequencies() == pytest.approx({"00": 0.5, "10": 0.5}, abs=0.04)
+    assert quantum.run(circuit, shots=4000, seed=1).sample().frequencies() == pytest.approx(
+        {"00": 0.5, "10": 0.5}, abs=0.04
+    )
 
 
 def test_gates_before_anything_random_are_done_once():
@@ -220,8 +223,10 @@ def test_gates_before_anything_random_are_done_once():
     [
         (lambda: quantum.Circuit(2).append(noise.bit_flip(0.1), 0, controls=[1]), "bit_flip: only gates have controls"),
         (lambda: quantum.Circuit(2).measure(0, -1), "classical bits must be integers >= 0, got .-1."),
-        (lambda: quantum.Circuit(2).append("x", 0, condition=quantum.circuit.Condition((3,), 1)),
-         "must be there .measure into them first., got .3."),
+        (
+            lambda: quantum.Circuit(2).append("x", 0, condition=quantum.circuit.Condition((3,), 1)),
+            "must be there .measure into them first., got .3.",
+        ),
     ],
 )
 def test_bad_instructions(make, message):

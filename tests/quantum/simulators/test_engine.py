@@ -17,8 +17,9 @@ from triskele.quantum.gates.families import pauli_rotation, unitary
 from triskele.quantum.simulators.statevector.engine import Block, simulate
 
 VALUES = {"a": 0.7, "b": -1.9}
-BLOCKS = st.sampled_from([None, Block(3, 3), Block(4, 3), Block(5, 4), Block(7, 3), Block(4, 3, True),
-                          Block(6, 4, True)])
+BLOCKS = st.sampled_from(
+    [None, Block(3, 3), Block(4, 3), Block(5, 4), Block(7, 3), Block(4, 3, True), Block(6, 4, True)]
+)
 TOLERANCE = {np.complex128: 1e-12, np.complex64: 2e-5}
 
 
@@ -74,8 +75,11 @@ def large_circuit(n=15):
         for q in range(n):
             circuit.u(*random.uniform(-3, 3, 3), q)
         for q in range(n):
-            circuit.append(["cx", "cz", "rzz", "swap"][layer if q % 3 else 2], (q, (q + 5) % n),
-                           [0.4] if layer == 2 or q % 3 == 0 else [])
+            circuit.append(
+                ["cx", "cz", "rzz", "swap"][layer if q % 3 else 2],
+                (q, (q + 5) % n),
+                [0.4] if layer == 2 or q % 3 == 0 else [],
+            )
         circuit.append(unitary(random_unitary(3, layer)), random.permutation(n)[:3])
         circuit.append(pauli_rotation("XYZXYZXYXX"), random.permutation(n)[:10], [0.3], controls=())
     return circuit
@@ -85,8 +89,12 @@ def large_circuit(n=15):
 @pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
 def test_blocked_passes_agree_with_the_twin(dtype, block):
     circuit = large_circuit()
-    np.testing.assert_allclose(simulate(lower(circuit), np.zeros(0), dtype, None, block), twin.statevector(circuit),
-                               rtol=0, atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(
+        simulate(lower(circuit), np.zeros(0), dtype, None, block),
+        twin.statevector(circuit),
+        rtol=0,
+        atol=TOLERANCE[dtype],
+    )
 
 
 def test_results_do_not_depend_on_threads(both_threads):
@@ -148,8 +156,11 @@ def test_theta_by_order_and_by_name_and_data():
     encoder = quantum.Circuit(2).rx("x", 0).ry("y", 1).as_encoder()
     circuit = encoder + quantum.Circuit(2).rz("a", 0).cx(0, 1).ry("b", 1)
     expected = twin.statevector(circuit, {"x": 1.0, "y": 2.0, "a": 3.0, "b": 4.0})
-    for theta, data in (([3.0, 4.0], [1.0, 2.0]), ({"b": 4.0, "a": 3.0}, {"x": 1, "y": 2}),
-                        (np.array([3, 4]), np.array([1.0, 2.0]))):
+    for theta, data in (
+        ([3.0, 4.0], [1.0, 2.0]),
+        ({"b": 4.0, "a": 3.0}, {"x": 1, "y": 2}),
+        (np.array([3, 4]), np.array([1.0, 2.0])),
+    ):
         np.testing.assert_allclose(quantum.run(circuit, theta, data).statevector(), expected, rtol=0, atol=1e-12)
 
 
@@ -195,8 +206,9 @@ def test_bad_calls():
 
 
 def test_too_many_qubits_say_how_much_memory_they_need():
-    with pytest.raises(SimulatorError,
-                       match=r"45 qubits need 5.24e\+05 GiB, and .* GiB are free \(dtype=complex64 halves it\)"):
+    with pytest.raises(
+        SimulatorError, match=r"45 qubits need 5.24e\+05 GiB, and .* GiB are free \(dtype=complex64 halves it\)"
+    ):
         quantum.run(quantum.Circuit(45).h(44))
     with pytest.raises(SimulatorError, match="100 qubits"):
         quantum.run(quantum.Circuit(100).h(0))
@@ -208,7 +220,9 @@ def test_measurements_on_the_way_need_shots():
     with pytest.raises(SimulatorError, match="reset on qubits"):
         quantum.run(quantum.Circuit(1).h(0).measure(0).reset(0))
     assert quantum.run(quantum.Circuit(1).h(0).measure(0)).probabilities().round(12).tolist() == [0.5, 0.5]
-    for circuit in (quantum.Circuit(1).x(0).measure(0).reset(0).measure(0, 1),
-                    quantum.Circuit(1, 2).x(0).reset(0).x(0).measure(0)):
+    for circuit in (
+        quantum.Circuit(1).x(0).measure(0).reset(0).measure(0, 1),
+        quantum.Circuit(1, 2).x(0).reset(0).x(0).measure(0),
+    ):
         assert quantum.run(circuit, shots=10, seed=1).counts() == {"01": 10}
     assert quantum.run(quantum.Circuit(1).x(0).reset(0), shots=10, seed=1).sample().counts() == {"0": 10}

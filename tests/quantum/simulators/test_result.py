@@ -91,8 +91,9 @@ def test_shots_and_seed_of_the_run_are_the_defaults(state):
 def test_bad_questions(result):
     with pytest.raises(SimulatorError, match="shots must be an integer >= 1, got 0"):
         result.sample(0)
-    with pytest.raises(SimulatorError,
-                       match=r"sample: the number of shots must be given, here or in run\(..., shots=1000\)"):
+    with pytest.raises(
+        SimulatorError, match=r"sample: the number of shots must be given, here or in run\(..., shots=1000\)"
+    ):
         result.sample()
     with pytest.raises(SimulatorError, match="counts: the number of shots must be given"):
         result.counts()

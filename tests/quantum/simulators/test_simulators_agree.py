@@ -37,8 +37,9 @@ def check(circuit, theta, simulators, seed):
     for simulator in simulators:
         found = answers(quantum.run(circuit, theta, simulator=simulator, shots=2, seed=seed), n, seed)
         for what, value in expected.items():
-            np.testing.assert_allclose(found[what], value, atol=1e-7 if what == "entropy" else 1e-10,
-                                       err_msg=f"{simulator}: {what}")
+            np.testing.assert_allclose(
+                found[what], value, atol=1e-7 if what == "entropy" else 1e-10, err_msg=f"{simulator}: {what}"
+            )
 
 
 @given(circuits(max_qubits=4, max_gates=15), st.integers(0, 1000))
@@ -67,8 +68,10 @@ def test_counts_of_a_circuit_that_all_can_run(noisy):
         circuit.x(2)
     circuit.measure([0, 1, 2], [1, 2, 3])
     shots = 4000
-    found = {name: quantum.run(circuit, simulator=name, shots=shots,
-                               seed=6).counts() for name in ("density_matrix", "trajectories", "stabilizer")}
+    found = {
+        name: quantum.run(circuit, simulator=name, shots=shots, seed=6).counts()
+        for name in ("density_matrix", "trajectories", "stabilizer")
+    }
     outcomes = set().union(*found.values())
     for bits in outcomes:
         p = np.mean([counts.get(bits, 0) / shots for counts in found.values()])

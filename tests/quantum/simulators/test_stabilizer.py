@@ -67,8 +67,9 @@ def test_every_pauli_string_has_the_expectation_of_the_state_vector(circuit):
 def test_stabilizers_stabilize(circuit):
     psi = statevector(circuit)
     for text in run(circuit).stabilizers():
-        string = PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(text[:0:-1]) if p != "I"),
-                            -1.0 if text[0] == "-" else 1.0)])
+        string = PauliSum(
+            [(" ".join(f"{p}{q}" for q, p in enumerate(text[:0:-1]) if p != "I"), -1.0 if text[0] == "-" else 1.0)]
+        )
         np.testing.assert_allclose(string.matrix(circuit.num_qubits) @ psi, psi, atol=1e-12)
 
 
@@ -114,8 +115,12 @@ def test_wide_pauli_rotations_and_global_phases(rng):
 
 def test_no_qubits():
     result = run(quantum.Circuit(0))
-    assert (result.stabilizers(), result.sample(5).counts(), result.probabilities().tolist(),
-            result.expectation("2")) == ([], {"": 5}, [1.0], 2.0)
+    assert (
+        result.stabilizers(),
+        result.sample(5).counts(),
+        result.probabilities().tolist(),
+        result.expectation("2"),
+    ) == ([], {"": 5}, [1.0], 2.0)
 
 
 # -- measurement, reset, conditions, noise
@@ -130,8 +135,11 @@ def exact_counts(circuit):
     for i in circuit:
         new = []
         for p, psi, bits in branches:
-            if i.gate is BARRIER or i.condition and sum((bits >> c & 1) << k for k,
-                                                        c in enumerate(i.condition.clbits)) != i.condition.value:
+            if (
+                i.gate is BARRIER
+                or i.condition
+                and sum((bits >> c & 1) << k for k, c in enumerate(i.condition.clbits)) != i.condition.value
+            ):
                 new.append((p, psi, bits))
             elif i.gate in (MEASURE, RESET):
                 for outcome in (0, 1):
@@ -235,8 +243,10 @@ def test_measurements_that_are_read_wrongly(conditioned):
     with circuit.when(0):
         circuit.append(conditioned, 1)
     circuit.measure(1).measure(0, 2)
-    share = {"x": {"000": 0.45, "010": 0, "011": 0.05, "100": 0.15, "111": 0.35},
-             "h": {"000": 0.45, "001": 0.025, "011": 0.025, "100": 0.15, "101": 0.175, "111": 0.175}}[conditioned]
+    share = {
+        "x": {"000": 0.45, "010": 0, "011": 0.05, "100": 0.15, "111": 0.35},
+        "h": {"000": 0.45, "001": 0.025, "011": 0.025, "100": 0.15, "101": 0.175, "111": 0.175},
+    }[conditioned]
     counts = run(circuit, shots=4000, seed=2).counts()
     assert counts.keys() <= share.keys()
     for bits, p in share.items():
@@ -261,8 +271,9 @@ def test_a_thousand_qubits():
         circuit.cx(q, q + 1)
     result = run(circuit)
     assert result.stabilizers()[0] == "+" + n * "X"
-    assert result.expectation(PauliSum([(" ".join(f"X{q}" for q in range(n)), 2.0), ("Z3 Z997", 0.5),
-                                        ("Z5", 9.0)])) == 2.5
+    assert (
+        result.expectation(PauliSum([(" ".join(f"X{q}" for q in range(n)), 2.0), ("Z3 Z997", 0.5), ("Z5", 9.0)])) == 2.5
+    )
     assert result.entropy(range(300)) == 1
     samples = result.sample(2000, seed=1)
     assert set(samples.counts()) == {n * "0", n * "1"}
@@ -314,11 +325,14 @@ def test_measured_bits_lie_in_the_support_and_fill_it(way, rng):
     if way == "one by one":
         with measured.when(n):
             measured.h(0)
-    bits = result.sample(300,
-                         seed=4).array if way == "samples" else run(measured, shots=300, seed=4).samples.array[:, :n]
+    bits = (
+        result.sample(300, seed=4).array if way == "samples" else run(measured, shots=300, seed=4).samples.array[:, :n]
+    )
     seen = {row.tobytes() for row in bits}
-    allowed = {(origin ^ (np.array(c, np.uint8) @ directions & 1)).tobytes()
-               for c in itertools.product((0, 1), repeat=len(directions))}
+    allowed = {
+        (origin ^ (np.array(c, np.uint8) @ directions & 1)).tobytes()
+        for c in itertools.product((0, 1), repeat=len(directions))
+    }
     assert seen == allowed
 
 

@@ -14,8 +14,20 @@ from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.families import unitary
 from triskele.quantum.gates.primitives import Factor, Pair
 
-PAIRS = ["givens", "fsim", "xx_plus_yy", "swapalpha", "swap", "iswap", "iswapdg", "cz", "cp", "rzz", "crz",
-         "single_excitation"]
+PAIRS = [
+    "givens",
+    "fsim",
+    "xx_plus_yy",
+    "swapalpha",
+    "swap",
+    "iswap",
+    "iswapdg",
+    "cz",
+    "cp",
+    "rzz",
+    "crz",
+    "single_excitation",
+]
 SINGLES = ["z", "s", "sdg", "t", "tdg", "rz", "p"]
 
 
@@ -67,8 +79,12 @@ def conserving(draw):
         else:
             name = draw(st.sampled_from(PAIRS))
             number, gate = quantum.gates.standard.resolve(name)
-            circuit.append(gate, order[number : number + gate.num_qubits],
-                           [draw(angles) for _ in range(gate.num_params)], controls=(*order[:number], *controls))
+            circuit.append(
+                gate,
+                order[number : number + gate.num_qubits],
+                [draw(angles) for _ in range(gate.num_params)],
+                controls=(*order[:number], *controls),
+            )
     return circuit
 
 
@@ -76,8 +92,9 @@ def operator(n, seed):
     """A random sum; its terms need not keep the number of particles."""
     random = np.random.default_rng(seed)
     letters = random.choice(list("IIXYZ"), (12, n))
-    return quantum.PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(row) if p != "I"),
-                              random.normal()) for row in letters])
+    return quantum.PauliSum(
+        [(" ".join(f"{p}{q}" for q, p in enumerate(row) if p != "I"), random.normal()) for row in letters]
+    )
 
 
 @given(conserving(), st.integers(0, 1000))
@@ -115,8 +132,9 @@ def test_ucc_lives_in_the_sector_of_its_electrons(name, dimension):
     ansatz = quantum.uccsd(molecule.num_electrons, molecule.num_qubits)
     theta = np.random.default_rng(1).normal(size=len(ansatz.parameters))
     assert len(quantum.run(ansatz, theta, simulator="subspace").states) <= dimension
-    mine, expected = (quantum.Expectation(ansatz, molecule.hamiltonian,
-                                          simulator=s) for s in ("subspace", "statevector"))
+    mine, expected = (
+        quantum.Expectation(ansatz, molecule.hamiltonian, simulator=s) for s in ("subspace", "statevector")
+    )
     value, gradient = mine.value_and_grad(theta)
     assert value == pytest.approx(expected(theta), abs=1e-12 * abs(value))
     np.testing.assert_allclose(gradient, expected.gradient(theta), rtol=0, atol=1e-12 * abs(value))
@@ -133,14 +151,19 @@ def test_vqe_reaches_chemical_accuracy():
 def test_triple_excitations_of_many_modes_and_qubits():
     # three electrons at a time on 16 qubits, against the exponential of the generator between two determinants
     primitive = Pair(6, 0b000111, 0b111000)
-    circuit = quantum.Circuit(40).x(0).x(5).x(39).append(
-        Gate("triple", 6, 1, factors=(Factor(primitive, range(6)),)), (0, 5, 39, 7, 20, 31), [0.8]
+    circuit = (
+        quantum.Circuit(40)
+        .x(0)
+        .x(5)
+        .x(39)
+        .append(Gate("triple", 6, 1, factors=(Factor(primitive, range(6)),)), (0, 5, 39, 7, 20, 31), [0.8])
     )
     result = quantum.run(circuit, simulator="subspace")
     moved = (1 << 7) | (1 << 20) | (1 << 31)
     turn = scipy.linalg.expm(0.4 * np.array([[0.0, -1.0], [1.0, 0.0]]))
     assert dict(zip(result.states.tolist(), result.amplitudes.tolist(), strict=True)) == pytest.approx(
-        {(1 | 1 << 5 | 1 << 39): turn[0, 0], moved: turn[1, 0]}, abs=1e-15)
+        {(1 | 1 << 5 | 1 << 39): turn[0, 0], moved: turn[1, 0]}, abs=1e-15
+    )
 
 
 def test_one_particle_on_sixty_sites_is_a_walk():
@@ -168,9 +191,9 @@ H2, OTHER = MOLECULES["H2"].hamiltonian, operator(4, 3)
 
 
 def test_the_core_sees_it_as_one_operation():
-    circuit = quantum.Circuit(4).x(0).x(1).excitation(
-        "a", [0, 1], [2, 3]
-    ).rz("phase", 2).as_encoder() + quantum.Circuit(4).givens("b", 0, 2).fsim("c", "b", 1, 3)
+    circuit = quantum.Circuit(4).x(0).x(1).excitation("a", [0, 1], [2, 3]).rz(
+        "phase", 2
+    ).as_encoder() + quantum.Circuit(4).givens("b", 0, 2).fsim("c", "b", 1, 3)
     theta, data = np.array([0.4, -0.2]), np.random.default_rng(0).normal(size=(3, 2))
     mine, expected = (quantum.Expectation(circuit, [H2, OTHER], simulator=s) for s in ("subspace", "statevector"))
     np.testing.assert_allclose(mine(theta, data), expected(theta, data), atol=1e-13)
@@ -180,8 +203,11 @@ def test_the_core_sees_it_as_one_operation():
         return lambda t, d, c: np.sum(energy(t, d, coefficients=[c, 2.0 * c[: len(OTHER)]]) ** 2)
 
     coefficients = np.random.default_rng(1).normal(size=len(H2))
-    np.testing.assert_allclose(core.jit(core.grad(total(mine), argnums=0))(theta, data, coefficients),
-                               core.grad(total(expected))(theta, data, coefficients), atol=1e-11)
+    np.testing.assert_allclose(
+        core.jit(core.grad(total(mine), argnums=0))(theta, data, coefficients),
+        core.grad(total(expected))(theta, data, coefficients),
+        atol=1e-11,
+    )
     for argument in (1, 2):
         found, wanted = (core.grad(total(e), argnums=argument)(theta, data, coefficients) for e in (mine, expected))
         np.testing.assert_allclose(found, wanted, atol=1e-11)
@@ -194,8 +220,9 @@ def test_starts_from_any_state():
     state[[3, 5, 8]] = 0.6, 0.64j, -np.sqrt(1 - 0.36 - 0.4096)
     circuit = quantum.Circuit(4).givens("a", 0, 1).excitation("b", [0, 1], [2, 3])
     theta = np.array([0.3, 0.9])
-    found, expected = (quantum.run(circuit, theta, initial=state,
-                                   simulator=s).statevector() for s in ("subspace", "statevector"))
+    found, expected = (
+        quantum.run(circuit, theta, initial=state, simulator=s).statevector() for s in ("subspace", "statevector")
+    )
     np.testing.assert_allclose(found, expected, atol=1e-14)
     mine, other = (quantum.Expectation(circuit, H2, initial=state, simulator=s) for s in ("subspace", "statevector"))
     np.testing.assert_allclose(mine.gradient(theta), other.gradient(theta), atol=1e-13)
@@ -210,8 +237,9 @@ def test_samples_and_shots_are_those_of_the_state_vector():
     p = expected.probabilities()
     counts = mine.sample(20_000, seed=1).counts()
     assert all(count / 20_000 == pytest.approx(p[int(bits, 2)], abs=0.02) for bits, count in counts.items())
-    np.testing.assert_allclose(mine.sample(20_000, seed=1, qubits=[2, 0]).array.mean(0),
-                               mine.sample(20_000, seed=1).array[:, [2, 0]].mean(0))
+    np.testing.assert_allclose(
+        mine.sample(20_000, seed=1, qubits=[2, 0]).array.mean(0), mine.sample(20_000, seed=1).array[:, [2, 0]].mean(0)
+    )
     exact = expected.expectation(H2)
     estimate = mine.expectation(H2, shots=20_000, seed=1)
     assert abs(estimate.value - exact) < 5 * estimate.error
@@ -219,17 +247,20 @@ def test_samples_and_shots_are_those_of_the_state_vector():
     assert mine.fidelity(expected) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(("circuit", "message"), [
-    (quantum.Circuit(2).x(0).givens(0.1, 0, 1).h(1), r"gate h \(instruction 2\) on qubits \[1\] does not conserve"),
-    (quantum.Circuit(2).rz(0.1, 0).x(0), r"gate x \(instruction 1\)"),
-    (quantum.Circuit(2).x(0).cx(0, 1), r"gate x \(instruction 1\) on qubits \[1\] controlled by \[0\]"),
-    (quantum.Circuit(2).rxx("a", 0, 1), r"gate rxx \(instruction 0\)"),
-    (quantum.Circuit(2).xx_minus_yy("a", 0.0, 0, 1), r"gate xx_minus_yy \(instruction 0\)"),
-    (quantum.Circuit(2).ecr(0, 1), r"gate ecr \(instruction 0\)"),
-    (quantum.Circuit(2).x(0).reset(0), "reset"),
-    (quantum.Circuit(2).depolarizing(0.1, 0), "is not a gate"),
-    (quantum.Circuit(63), "at most 62 qubits"),
-])
+@pytest.mark.parametrize(
+    ("circuit", "message"),
+    [
+        (quantum.Circuit(2).x(0).givens(0.1, 0, 1).h(1), r"gate h \(instruction 2\) on qubits \[1\] does not conserve"),
+        (quantum.Circuit(2).rz(0.1, 0).x(0), r"gate x \(instruction 1\)"),
+        (quantum.Circuit(2).x(0).cx(0, 1), r"gate x \(instruction 1\) on qubits \[1\] controlled by \[0\]"),
+        (quantum.Circuit(2).rxx("a", 0, 1), r"gate rxx \(instruction 0\)"),
+        (quantum.Circuit(2).xx_minus_yy("a", 0.0, 0, 1), r"gate xx_minus_yy \(instruction 0\)"),
+        (quantum.Circuit(2).ecr(0, 1), r"gate ecr \(instruction 0\)"),
+        (quantum.Circuit(2).x(0).reset(0), "reset"),
+        (quantum.Circuit(2).depolarizing(0.1, 0), "is not a gate"),
+        (quantum.Circuit(63), "at most 62 qubits"),
+    ],
+)
 def test_says_which_gate_does_not_conserve_particles(circuit, message):
     with pytest.raises(SimulatorError, match=message):
         quantum.run(circuit, np.zeros(len(circuit.parameters)), simulator="subspace")

@@ -45,16 +45,19 @@ def test_openspiel_plays_as_we_do(theirs):
         )
     assert minimax(state) == minimax(ours) == 0.0
     over = state.play(3, 5, 6)
-    assert over.terminal and over.returns.tolist() == [0.0,
-                                                       0.0] and over.legal_actions == [] and not over.legal_mask.any()
+    assert (
+        over.terminal and over.returns.tolist() == [0.0, 0.0] and over.legal_actions == [] and not over.legal_mask.any()
+    )
 
 
 def test_searches_of_openspiel_find_the_minimax_action(theirs):
     """x wins by 2, as o would by 5; one move later o has to block."""
     state = theirs.initial_state().play(0, 3, 1, 4)
     assert rl.MCTS(theirs, 300, seed=1)(state).action == 2
-    assert rl.MCTS(theirs, 300, policy=rl.PUCT(dirichlet=(0.3, 0.1)),
-                   seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
+    assert (
+        rl.MCTS(theirs, 300, policy=rl.PUCT(dirichlet=(0.3, 0.1)), seed=1)(theirs.initial_state().play(0, 3, 1)).action
+        == 2
+    )
     proven = rl.MCTS(theirs, 300, solver=True)(state)
     best = theirs.game.new_initial_state().action_to_string(0, 2)
     assert f"{best}: " in proven.tree.draw() and f">{best}</td>" in proven._repr_html_()
@@ -216,8 +219,9 @@ def test_what_is_no_aec_environment():
 
 def lake(**kwargs):
     gymnasium = pytest.importorskip("gymnasium")
-    return rl.from_gymnasium(lambda: gymnasium.make("FrozenLake-v1", map_name="4x4",
-                                                    is_slippery=kwargs.get("samples", 1) > 1), **kwargs)
+    return rl.from_gymnasium(
+        lambda: gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=kwargs.get("samples", 1) > 1), **kwargs
+    )
 
 
 def test_a_search_crosses_the_frozen_lake():
@@ -253,8 +257,11 @@ def test_random_steps_need_samples():
     game = rl.from_gymnasium(lambda: gymnasium.make("FrozenLake-v1"))
     with pytest.raises(rl.GameError, match="FrozenLake-v1: a step draws random numbers .give samples"):
         game.initial_state().play(0)
-    with pytest.raises(rl.GameError, match=r"MCTS: FrozenLake-v1 after .*: a step draws random numbers|FrozenLake-v1: "
-                                           r"a step draws random numbers"):
+    with pytest.raises(
+        rl.GameError,
+        match=r"MCTS: FrozenLake-v1 after .*: a step draws random numbers|FrozenLake-v1: "
+        r"a step draws random numbers",
+    ):
         rl.MCTS(game, 5)(game.initial_state())
 
 
@@ -309,8 +316,11 @@ def test_errors_name_the_game_and_its_moves(theirs):
     def broken(state, values):
         raise ZeroDivisionError("no value here")
 
-    with pytest.raises(rl.EvaluatorError, match=r"MCTS: tic_tac_toe after \(4, \d\): the game, or evaluator broken, "
-                                                r"raised ZeroDivisionError: no value here"):
+    with pytest.raises(
+        rl.EvaluatorError,
+        match=r"MCTS: tic_tac_toe after \(4, \d\): the game, or evaluator broken, "
+        r"raised ZeroDivisionError: no value here",
+    ):
         rl.MCTS(theirs, 5, evaluator=broken)(theirs.initial_state().play(4))
 
     def nothing(state, values):
@@ -345,8 +355,9 @@ def test_seeds_make_first_positions():
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["tic_tac_toe", "pig(winscore=6)", "leduc_poker", "goofspiel(num_cards=4)",
-                                  "liars_dice", "backgammon"])
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", "pig(winscore=6)", "leduc_poker", "goofspiel(num_cards=4)", "liars_dice", "backgammon"]
+)
 def test_adapted_games_keep_the_contract(name):
     pytest.importorskip("pyspiel")
     rl.check_game(rl.from_openspiel(name), games=2)

@@ -27,12 +27,16 @@ def short_cart_pole():
     )
 
 
-@pytest.mark.parametrize("make", [
-    lambda: GymnasiumVectorEnv("CartPole-v1", 3, 0, None, {}),  # NumPy's vector
-    lambda: GymnasiumVectorEnv("Acrobot-v1", 2, 0, None, {}),
-    lambda: GymnasiumVectorEnv("Pendulum-v1", 2, 0, 20, {}),
-    lambda: GymnasiumVectorEnv(short_cart_pole, 2, 0, None, {}),
-], ids=["CartPole", "Acrobot", "Pendulum", "wrappers"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GymnasiumVectorEnv("CartPole-v1", 3, 0, None, {}),  # NumPy's vector
+        lambda: GymnasiumVectorEnv("Acrobot-v1", 2, 0, None, {}),
+        lambda: GymnasiumVectorEnv("Pendulum-v1", 2, 0, 20, {}),
+        lambda: GymnasiumVectorEnv(short_cart_pole, 2, 0, None, {}),
+    ],
+    ids=["CartPole", "Acrobot", "Pendulum", "wrappers"],
+)
 def test_a_state_that_went_through_a_file_is_gone_on_from_bit_for_bit(make):
     env = make()
     env.reset()
@@ -52,8 +56,7 @@ def test_an_agent_goes_on_bit_for_bit(tmp_path):
     settings = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "seed": 5}
     whole = rl.PPO(short_cart_pole, **settings).train(32 * 6, progress=False)
     path = tmp_path / "run.chk"
-    rl.PPO(short_cart_pole, **settings).train(32 * 6, report=stop_at(96), checkpoint=path,
-                                              progress=False)
+    rl.PPO(short_cart_pole, **settings).train(32 * 6, report=stop_at(96), checkpoint=path, progress=False)
     resumed = rl.PPO.load(path, env=short_cart_pole).train(progress=False)
     for a, b in zip(whole.weights, resumed.weights, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -76,8 +79,9 @@ def test_what_is_hidden_is_told():
     with pytest.raises(rl.EnvError, match="call reset before"):
         env.state  # noqa: B018
     env.reset()
-    with pytest.raises(rl.EnvError,
-                       match=r"Simulated: its state is not known, .* \(env\.envs\[0\]\.simulator is a Hidden\)"):
+    with pytest.raises(
+        rl.EnvError, match=r"Simulated: its state is not known, .* \(env\.envs\[0\]\.simulator is a Hidden\)"
+    ):
         env.state  # noqa: B018
     with pytest.raises(rl.EnvError, match="state must be what `state` of such an environment gave, got 3"):
         env.state = 3

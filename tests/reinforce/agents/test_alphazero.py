@@ -22,8 +22,9 @@ from triskele.reinforce.agents.networks import PolicyValue
 from triskele.reinforce.agents.self_play import PositionBuffer
 
 GAME = rl.games.TicTacToe()
-MINIMAX = json.loads((Path(__file__).parents[2] / "data" / "reinforce"
-                      / "tic_tac_toe_minimax.json").read_text())["positions"]
+MINIMAX = json.loads((Path(__file__).parents[2] / "data" / "reinforce" / "tic_tac_toe_minimax.json").read_text())[
+    "positions"
+]
 
 
 def turned(observations, policies):
@@ -43,8 +44,16 @@ def linear(game=GAME, hidden=(32,), seed=0):
 
 def small(game=GAME, net=None, **changes):
     """An agent that is quick to train."""
-    given = {"num_games": 8, "moves": 4, "simulations": 8, "updates": 2, "batch_size": 32, "learning_starts": 64,
-             "buffer_size": 500, **changes}
+    given = {
+        "num_games": 8,
+        "moves": 4,
+        "simulations": 8,
+        "updates": 2,
+        "batch_size": 32,
+        "learning_starts": 64,
+        "buffer_size": 500,
+        **changes,
+    }
     return rl.AlphaZero(game, linear(game) if net is None else net, **given)
 
 
@@ -64,22 +73,28 @@ class TestLoss:
         mask = rng.random((6, 4)) < 0.7
         mask[:, 0] = True
         policy = rng.random((6, 4)) * mask
-        return {"x": rng.standard_normal((6, 3)), "mask": mask, "policy": policy / policy.sum(axis=1, keepdims=True),
-                "value": rng.uniform(-1, 1, 6)}
+        return {
+            "x": rng.standard_normal((6, 3)),
+            "mask": mask,
+            "policy": policy / policy.sum(axis=1, keepdims=True),
+            "value": rng.uniform(-1, 1, 6),
+        }
 
     @pytest.fixture
     def net(self):
         keys = core.random.split(core.random.key(3), 3)
-        return PolicyValue(*(nn.MLP.init(k, sizes, dtype=np.float64) for k,
-                             sizes in zip(keys, ([3, 5], [5, 4], [5, 1]), strict=True)))
+        return PolicyValue(
+            *(nn.MLP.init(k, sizes, dtype=np.float64) for k, sizes in zip(keys, ([3, 5], [5, 4], [5, 1]), strict=True))
+        )
 
     def test_against_the_formula_written_out(self, net, batch):
         loss, parts = alphazero_loss(net, batch, 0.5)
         logits, values = net(batch["x"])
         p = np.where(batch["mask"], np.exp(logits), 0)
         p /= p.sum(axis=1, keepdims=True)
-        policy = -np.mean([(t[m] * np.log(q[m])).sum() for t, q,
-                           m in zip(batch["policy"], p, batch["mask"], strict=True)])
+        policy = -np.mean(
+            [(t[m] * np.log(q[m])).sum() for t, q, m in zip(batch["policy"], p, batch["mask"], strict=True)]
+        )
         assert parts["policy_loss"] == pytest.approx(policy)
         assert parts["value_loss"] == pytest.approx(np.mean((values - batch["value"]) ** 2))
         assert loss == pytest.approx(policy + 0.5 * parts["value_loss"])
@@ -173,8 +188,9 @@ class TestSelfPlay:
 
         actor = small(Generous(), num_games=1, moves=6).actor(0, 1)
         actor.search = Scripted([0, 3, 1, 4, 2])
-        with pytest.raises(rl.GameError,
-                           match=r"returns of Generous must be from -1 to 1 and sum to 0, got \[0.5, 0.5\]"):
+        with pytest.raises(
+            rl.GameError, match=r"returns of Generous must be from -1 to 1 and sum to 0, got \[0.5, 0.5\]"
+        ):
             actor.collect(actor.network.params)
 
 
@@ -183,8 +199,11 @@ def test_buffer_keeps_the_last():
     states = np.zeros(7, GAME.dtype)
     for part in (slice(0, 3), slice(3, 3), slice(3, 7)):
         rows = states[part]
-        buffer.extend(rows.view(np.uint8).reshape(len(rows), GAME.dtype.itemsize), np.zeros((len(rows), 9), np.float32),
-                      np.arange(7, dtype=np.float32)[part])
+        buffer.extend(
+            rows.view(np.uint8).reshape(len(rows), GAME.dtype.itemsize),
+            np.zeros((len(rows), 9), np.float32),
+            np.arange(7, dtype=np.float32)[part],
+        )
     assert len(buffer) == 5
     assert sorted(buffer.values) == [2, 3, 4, 5, 6]
     assert sorted(set(buffer.sample(np.random.default_rng(0), 200)["value"])) == [2, 3, 4, 5, 6]
@@ -205,9 +224,21 @@ def test_symmetries_move_observations_masks_and_policies_together():
 @pytest.fixture(scope="module")
 def trained():
     """Of sixteen thousand moves, in some seconds."""
-    agent = rl.AlphaZero(GAME, linear(hidden=(64, 64)), num_games=64, moves=4, simulations=16, updates=8,
-                         batch_size=128, learning_starts=500, learning_rate=3e-3,
-                         buffer_size=8000, temperature_moves=5, symmetries=[turned, mirrored], seed=1)
+    agent = rl.AlphaZero(
+        GAME,
+        linear(hidden=(64, 64)),
+        num_games=64,
+        moves=4,
+        simulations=16,
+        updates=8,
+        batch_size=128,
+        learning_starts=500,
+        learning_rate=3e-3,
+        buffer_size=8000,
+        temperature_moves=5,
+        symmetries=[turned, mirrored],
+        seed=1,
+    )
     return agent.train(16_000, progress=False)
 
 
@@ -242,8 +273,9 @@ class TestTraining:
         trained.policy.save(tmp_path / "policy.safetensors")
         policy = rl.Policy.load(tmp_path / "policy.safetensors")
         state = GAME.initial_state().play(4)
-        assert policy(state.observation(),
-                      mask=state.legal_mask) == trained.act(state.observation(), mask=state.legal_mask)
+        assert policy(state.observation(), mask=state.legal_mask) == trained.act(
+            state.observation(), mask=state.legal_mask
+        )
         result = rl.play_match(GAME, [policy, rl.Random()], 20, progress=False)
         assert result.score[0] > 0.7
 
@@ -286,8 +318,7 @@ class TestCheckpoints:
     def test_resumes_bit_for_bit(self, tmp_path, policy):
         whole, lines = small(policy=policy), []
         whole.train(320, progress=False, report=lines.append)
-        small(policy=policy).train(320, progress=False, checkpoint=tmp_path / "run.chk",
-                                   report=stop_at(160))
+        small(policy=policy).train(320, progress=False, checkpoint=tmp_path / "run.chk", report=stop_at(160))
         agent = rl.AlphaZero.load(tmp_path / "run.chk", GAME)
         rest = []
         agent.train(progress=False, report=rest.append)
@@ -348,20 +379,25 @@ def test_where_actors_run_does_not_matter(actors):
 
 
 class TestErrors:
-    @pytest.mark.parametrize(("settings", "message"), [
-        ({"num_games": 0}, "num_games must be an integer >= 1, got 0"),
-        ({"simulations": 2.5}, "simulations must be an integer >= 1, got 2.5"),
-        ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
-        ({"value_mix": 1.5}, "value_mix must be a number from 0 to 1, got 1.5"),
-        ({"buffer_size": 50}, "buffer_size must hold learning_starts = 64 positions, got 50"),
-        ({"policy": rl.UCT()}, r"policy must be Gumbel\(...\) or PUCT\(...\), got UCT"),
-        ({"seed": -1}, "seed must be an integer from 0 to 2"),
-        ({"buffer_size": 10**13},
-         "buffer_size and num_games must fit into memory, got 10000000000000 positions and 8 games of up to 9 moves"),
-        ({"num_games": 10**11}, "buffer_size and num_games must fit into memory"),
-        ({"symmetries": mirrored}, "symmetries must be a sequence of functions, got <function mirrored"),
-        ({"batch_size": "64"}, "batch_size must be an integer >= 1, got '64'"),
-    ])
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"num_games": 0}, "num_games must be an integer >= 1, got 0"),
+            ({"simulations": 2.5}, "simulations must be an integer >= 1, got 2.5"),
+            ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
+            ({"value_mix": 1.5}, "value_mix must be a number from 0 to 1, got 1.5"),
+            ({"buffer_size": 50}, "buffer_size must hold learning_starts = 64 positions, got 50"),
+            ({"policy": rl.UCT()}, r"policy must be Gumbel\(...\) or PUCT\(...\), got UCT"),
+            ({"seed": -1}, "seed must be an integer from 0 to 2"),
+            (
+                {"buffer_size": 10**13},
+                "buffer_size and num_games must fit into memory, got 10000000000000 positions and 8 games of up to 9 ",
+            ),
+            ({"num_games": 10**11}, "buffer_size and num_games must fit into memory"),
+            ({"symmetries": mirrored}, "symmetries must be a sequence of functions, got <function mirrored"),
+            ({"batch_size": "64"}, "batch_size must be an integer >= 1, got '64'"),
+        ],
+    )
     def test_hyper_parameters(self, settings, message):
         with pytest.raises(ValueError, match=message):
             small(**settings)
@@ -373,13 +409,17 @@ class TestErrors:
             rl.AlphaZero("CartPole-v1")
 
     def test_networks_that_do_not_fit(self):
-        with pytest.raises(rl.GameError, match=r"net must give logits \(2, 9\) and values \(2,\) for two observations "
-                                               r"\(2, 3, 3\) of TicTacToe, got \(\(2, 7\), \(2,\)\)"):
+        with pytest.raises(
+            rl.GameError,
+            match=r"net must give logits \(2, 9\) and values \(2,\) for two observations "
+            r"\(2, 3, 3\) of TicTacToe, got \(\(2, 7\), \(2,\)\)",
+        ):
             rl.AlphaZero(GAME, PolicyValue.perceptron(core.random.key(0), GAME.observation_shape, 7))
         with pytest.raises(rl.GameError, match="net must be a network"):
             rl.AlphaZero(GAME, {"weights": np.zeros(3)})
-        with pytest.raises(rl.GameError,
-                           match="net must be a tree of arrays that can be called, such as rl.PolicyValue"):
+        with pytest.raises(
+            rl.GameError, match="net must be a tree of arrays that can be called, such as rl.PolicyValue"
+        ):
             rl.AlphaZero(GAME, lambda x: (np.zeros((len(x), 9), np.float32), np.zeros(len(x), np.float32)))
 
     def test_symmetries_that_do_not_fit(self):

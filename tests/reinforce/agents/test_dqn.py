@@ -21,8 +21,14 @@ REFERENCE = json.loads((Path(__file__).parents[2] / "data/reinforce/rl_targets_r
 # 4 x 3 world, slip 0.2, -0.04 a step, no discount: Russell and Norvig, Artificial Intelligence, 3rd ed. (2010), figure
 # 17.3
 UTILITIES = {0: 0.812, 1: 0.868, 2: 0.918, 4: 0.762, 6: 0.660, 8: 0.705, 9: 0.655, 10: 0.611, 11: 0.388}
-QUICK = {"learning_starts": 500, "learning_rate": 1e-3, "target_every": 200, "train_every": 4, "buffer_size": 5000,
-         "batch_size": 64}
+QUICK = {
+    "learning_starts": 500,
+    "learning_rate": 1e-3,
+    "target_every": 200,
+    "train_every": 4,
+    "buffer_size": 5000,
+    "batch_size": 64,
+}
 
 
 @pytest.mark.parametrize("name", ["q_learning", "double_q_learning"])
@@ -61,17 +67,29 @@ def test_updates_begin_with_the_first_whole_batch():
 
 def test_values_of_a_world_that_is_known():
     """A table (one weight for each cell and action), fed by a random walk, learns what policy iteration gives."""
-    agent = rl.DQN("GridWorld-v0", num_envs=8, hidden=(), double=True, discount=1.0, epsilon=(1.0, 1.0),
-                   learning_rate=3e-3, learning_starts=1000,
-                   train_every=16, target_every=320, buffer_size=40_000, batch_size=512)
+    agent = rl.DQN(
+        "GridWorld-v0",
+        num_envs=8,
+        hidden=(),
+        double=True,
+        discount=1.0,
+        epsilon=(1.0, 1.0),
+        learning_rate=3e-3,
+        learning_starts=1000,
+        train_every=16,
+        target_every=320,
+        buffer_size=40_000,
+        batch_size=512,
+    )
     agent.train(40_000, progress=False)
     values = agent.network(np.eye(12, dtype=np.float32)).max(axis=1)
     errors = [values[c] - u for c, u in UTILITIES.items()]
     assert np.mean(np.abs(errors)) < 0.03 and np.max(np.abs(errors)) < 0.1, errors
 
 
-@pytest.mark.parametrize("options", [{}, {"double": True, "dueling": True, "prioritized": True, "n_step": 3}],
-                         ids=["plain", "all options"])
+@pytest.mark.parametrize(
+    "options", [{}, {"double": True, "dueling": True, "prioritized": True, "n_step": 3}], ids=["plain", "all options"]
+)
 def test_learns_to_balance(options):
     agent = rl.DQN("CartPole-v1", seed=1, **QUICK, **options).train(10_000, progress=False)
     assert agent.evaluate(20).mean > 100  # at random: 22
@@ -86,8 +104,9 @@ def test_returns_of_cleanrl():
     assert np.mean(found) > 488.69 - 3 * 16.11, f"mean returns were {found}"
 
 
-@pytest.mark.parametrize("options", [{}, {"prioritized": True, "n_step": 2, "num_envs": 2}],
-                         ids=["uniform", "prioritized"])
+@pytest.mark.parametrize(
+    "options", [{}, {"prioritized": True, "n_step": 2, "num_envs": 2}], ids=["uniform", "prioritized"]
+)
 def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_path):
     def make():
         return rl.DQN("CartPole-v1", seed=3, **QUICK, **options)
@@ -98,8 +117,9 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_pat
     assert resumed.steps == 1000
     resumed.train(progress=False)
     for name in ("network", "target_network", "moments", "_buffer.state"):
-        for a, b in zip(core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)),
-                        strict=True):
+        for a, b in zip(
+            core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)), strict=True
+        ):
             assert_array_equal(a, b)
 
 
@@ -120,8 +140,9 @@ def test_exploration_and_what_is_reported():
 
 
 def test_images_and_networks_of_ones_own():
-    agent = rl.DQN("MinAtar/Breakout-v1", learning_starts=100, hidden=(16,), buffer_size=500,
-                   batch_size=32).train(200, progress=False)
+    agent = rl.DQN("MinAtar/Breakout-v1", learning_starts=100, hidden=(16,), buffer_size=500, batch_size=32).train(
+        200, progress=False
+    )
     assert agent.updates > 0
     network = nn.MLP.init(core.random.key(0), [4, 8, 2])
     assert rl.DQN("CartPole-v1", network=network).network is network
@@ -152,18 +173,29 @@ def test_a_reward_that_is_no_number():
         rl.DQN(Broken()).train(100, progress=False)
 
 
-@pytest.mark.parametrize(("env", "options", "error", "message"), [
-    ("Pendulum-v1", {}, rl.EnvError, "DQN: actions must be Discrete, got Box"),
-    ("CartPole-v1", {"train_every": 10, "num_envs": 4}, ValueError,
-     "train_every must be a multiple of num_envs = 4, got 10"),
-    ("CartPole-v1", {"batch_size": 0}, ValueError, "batch_size must be an integer >= 1, got 0"),
-    ("CartPole-v1", {"tau": 2.0}, ValueError, "tau must be a number from 0 to 1, got 2.0"),
-    ("CartPole-v1", {"epsilon": (1.0,)}, ValueError, "epsilon must be two numbers"),
-    ("CartPole-v1", {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
-    ("CartPole-v1", {"buffer_size": 50}, ValueError, "buffer_size must hold batch_size = 128"),
-    ("CartPole-v1", {"network": nn.MLP.init(core.random.key(0), [4, 3])}, rl.EnvError,
-     r"network must give 2 values for each observation \(4,\), got shape \(2, 3\)"),
-])
+@pytest.mark.parametrize(
+    ("env", "options", "error", "message"),
+    [
+        ("Pendulum-v1", {}, rl.EnvError, "DQN: actions must be Discrete, got Box"),
+        (
+            "CartPole-v1",
+            {"train_every": 10, "num_envs": 4},
+            ValueError,
+            "train_every must be a multiple of num_envs = 4, got 10",
+        ),
+        ("CartPole-v1", {"batch_size": 0}, ValueError, "batch_size must be an integer >= 1, got 0"),
+        ("CartPole-v1", {"tau": 2.0}, ValueError, "tau must be a number from 0 to 1, got 2.0"),
+        ("CartPole-v1", {"epsilon": (1.0,)}, ValueError, "epsilon must be two numbers"),
+        ("CartPole-v1", {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
+        ("CartPole-v1", {"buffer_size": 50}, ValueError, "buffer_size must hold batch_size = 128"),
+        (
+            "CartPole-v1",
+            {"network": nn.MLP.init(core.random.key(0), [4, 3])},
+            rl.EnvError,
+            r"network must give 2 values for each observation \(4,\), got shape \(2, 3\)",
+        ),
+    ],
+)
 def test_bad_settings(env, options, error, message):
     with pytest.raises(error, match=message):
         rl.DQN(env, **options)

@@ -21,8 +21,18 @@ from triskele.reinforce.buffers.trajectory import Segments
 from triskele.reinforce.environment import EnvRules
 from triskele.reinforce.random import below
 
-QUICK = {"num_envs": 8, "num_steps": 4, "simulations": 8, "updates": 4, "batch_size": 32, "learning_starts": 100,
-         "embedding": 16, "hidden": (16,), "td_steps": 3, "unroll_steps": 3}
+QUICK = {
+    "num_envs": 8,
+    "num_steps": 4,
+    "simulations": 8,
+    "updates": 4,
+    "batch_size": 32,
+    "learning_starts": 100,
+    "embedding": 16,
+    "hidden": (16,),
+    "td_steps": 3,
+    "unroll_steps": 3,
+}
 
 
 def targets_of(rewards, values, unroll, steps, discount, terminated=(), truncated=()):
@@ -31,8 +41,14 @@ def targets_of(rewards, values, unroll, steps, discount, terminated=(), truncate
     assert count == unroll + steps and len(values) == count + 1
     ends = [np.isin(np.arange(count), list(x))[:, None] for x in (terminated, truncated)]
     policies = np.stack([np.arange(count) / 10, 1 - np.arange(count) / 10], axis=-1)[:, None]
-    drawn = Segments(np.zeros((count + 1, 1, 3)), np.arange(count)[:, None] % 2, np.array(rewards, float)[:, None],
-                     *ends, None, {"policies": policies})
+    drawn = Segments(
+        np.zeros((count + 1, 1, 3)),
+        np.arange(count)[:, None] % 2,
+        np.array(rewards, float)[:, None],
+        *ends,
+        None,
+        {"policies": policies},
+    )
     return targets(drawn, np.array(values, float)[:, None], unroll, steps, discount)
 
 
@@ -68,8 +84,10 @@ def test_after_a_truncated_step_nothing_is_known():
 
 def test_an_end_beyond_the_unrolled_steps_still_ends_returns():
     assert_allclose(targets_of([1, 1, 1, 7, 7], [9] * 6, 1, 4, 1.0, terminated=[2])["values"][:, 0], [3, 2])
-    assert_allclose(targets_of([1, 1, 1, 7, 7], [9] * 6, 1, 4, 1.0, terminated=[4])["values"][:, 0],
-                    [1 + 1 + 1 + 7 + 9, 1 + 1 + 7 + 7])
+    assert_allclose(
+        targets_of([1, 1, 1, 7, 7], [9] * 6, 1, 4, 1.0, terminated=[4])["values"][:, 0],
+        [1 + 1 + 1 + 7 + 9, 1 + 1 + 7 + 7],
+    )
 
 
 @pytest.mark.parametrize("ends", [{"truncated": [2]}, {"terminated": [0, 2]}, {"truncated": [0]}])
@@ -89,8 +107,9 @@ def test_values_go_through_a_support_and_back(bins):
     if bins == 1:
         outputs = rl.value_transforms.signed_hyperbolic(values)[:, None]
     else:
-        outputs = np.log(rl.value_transforms.two_hot(rl.value_transforms.signed_hyperbolic(values), -20.0, 20.0,
-                                                     bins) + 1e-300)
+        outputs = np.log(
+            rl.value_transforms.two_hot(rl.value_transforms.signed_hyperbolic(values), -20.0, 20.0, bins) + 1e-300
+        )
     assert_allclose(support.mean(outputs), values, rtol=1e-9, atol=1e-9)
     best = support.loss(outputs, values)
     rng = np.random.default_rng(0)
@@ -99,8 +118,15 @@ def test_values_go_through_a_support_and_back(bins):
 
 
 def network(dtype=np.float64, **changes):
-    settings = SimpleNamespace(support=Support(-5.0, 5.0, 7), embedding=6, hidden=(8,), activation=np.tanh,
-                               representation=None, dynamics=None, prediction=None)
+    settings = SimpleNamespace(
+        support=Support(-5.0, 5.0, 7),
+        embedding=6,
+        hidden=(8,),
+        activation=np.tanh,
+        representation=None,
+        dynamics=None,
+        prediction=None,
+    )
     vars(settings).update(changes)
     made = MuZeroNetwork.init(core.random.key(3), (3,), 2, settings)
     rng = np.random.default_rng(1)  # heads begin at 0, where gradients of what is before them vanish
@@ -112,8 +138,14 @@ def some_batch(rows=4, unroll=3):
     shape = (unroll + 5, rows)
     ends = rng.random(shape) < 0.15, rng.random(shape) < 0.15
     observations, values = rng.standard_normal((unroll + 6, rows, 3)), 3 * rng.standard_normal((unroll + 6, rows))
-    drawn = Segments(observations, rng.integers(0, 2, shape), rng.standard_normal(shape), *ends, None,
-                     {"policies": rng.dirichlet([1, 1], shape)})
+    drawn = Segments(
+        observations,
+        rng.integers(0, 2, shape),
+        rng.standard_normal(shape),
+        *ends,
+        None,
+        {"policies": rng.dirichlet([1, 1], shape)},
+    )
     return targets(drawn, values, unroll, 5, 0.9)
 
 
@@ -166,8 +198,9 @@ def test_gradients_through_the_model_are_halved_at_each_step():
 
 def test_updates_begin_with_the_first_whole_batch():
     for size, updates in ((32, 4), (33, 0)):  # an iteration has 32 places, each with the two steps that follow
-        agent = rl.GumbelMuZero("CartPole-v1", **QUICK | {"learning_starts": 0, "batch_size": size, "unroll_steps": 1,
-                                                          "td_steps": 1})
+        agent = rl.GumbelMuZero(
+            "CartPole-v1", **QUICK | {"learning_starts": 0, "batch_size": size, "unroll_steps": 1, "td_steps": 1}
+        )
         assert agent.train(32, progress=False).updates == updates
 
 
@@ -206,12 +239,23 @@ class Line(rl.Environment):
         out[state.place] = 1.0
 
 
-LINE = {**QUICK, "discount": 0.9, "td_steps": 2, "buffer_size": 2000, "learning_rate": 5e-3, "num_steps": 8,
-        "updates": 8, "batch_size": 64}
+LINE = {
+    **QUICK,
+    "discount": 0.9,
+    "td_steps": 2,
+    "buffer_size": 2000,
+    "learning_rate": 5e-3,
+    "num_steps": 8,
+    "updates": 8,
+    "batch_size": 64,
+}
 
 
-@pytest.mark.parametrize("options", [{"support": Support(-2.0, 2.0, 21)}, {"support": Support(bins=1)},
-                                     {"search": rl.MuZeroPUCT()}], ids=["two-hot", "plain numbers", "PUCT"])
+@pytest.mark.parametrize(
+    "options",
+    [{"support": Support(-2.0, 2.0, 21)}, {"support": Support(bins=1)}, {"search": rl.MuZeroPUCT()}],
+    ids=["two-hot", "plain numbers", "PUCT"],
+)
 def test_a_line_is_learned_to_the_optimum(options):
     """The policy alone, the search, the values and the model know that the far end is worth more."""
     agent = rl.GumbelMuZero(Line(), seed=1, **LINE, **options).train(5000, progress=False)
@@ -236,8 +280,9 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(env, tmp_path):
     assert resumed.steps == 320 and resumed.updates > 0
     resumed.train(progress=False)
     for name in ("network", "moments", "_buffer.state"):
-        for a, b in zip(core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)),
-                        strict=True):
+        for a, b in zip(
+            core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)), strict=True
+        ):
             assert_array_equal(a, b)
 
 
@@ -270,8 +315,9 @@ def test_the_policy_is_loaded_without_the_agent(tmp_path):
         f"import sys; from triskele import reinforce as rl; rl.Policy.load({str(tmp_path / 'policy.safetensors')!r}); "
         f"print(any('training' in m or 'mcts' in m for m in sys.modules))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          check=True).stdout.split() == ["False"]
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == [
+        "False"
+    ]
 
 
 def test_networks_of_ones_own():
@@ -284,34 +330,74 @@ def test_embeddings_are_scaled_even_when_flat():
     assert_allclose(scaled(np.array([[2.0, 2.0], [1.0, 3.0]])), [[0, 0], [0, 1]], atol=1e-5)
 
 
-@pytest.mark.parametrize(("env", "options", "error", "message"), [
-    ("Pendulum-v1", {}, rl.EnvError, "GumbelMuZero: actions must be Discrete, got Box"),
-    ("CartPole-v1", {"simulations": 0}, ValueError, "simulations must be an integer >= 1, got 0"),
-    ("CartPole-v1", {"unroll_steps": 2.5}, ValueError, "unroll_steps must be an integer >= 1, got 2.5"),
-    ("CartPole-v1", {"discount": 1.5}, ValueError, "discount must be a number from 0 to 1, got 1.5"),
-    ("CartPole-v1", {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
-    (rl.games.TicTacToe(), {}, rl.EnvError,
-     r"env must be an environment, got the game TicTacToe\(\) \(AlphaZero learns games\)"),
-    ("CartPole-v1", {"hidden": 64}, ValueError, "hidden must be widths of layers"),
-    ("CartPole-v1", {"activation": "relu"}, ValueError, "activation must be a function, got str 'relu'"),
-    ("CartPole-v1", {"representation": lambda x: x}, rl.EnvError,
-     "representation must be a tree of arrays that can be called, .* got function"),
-    ("CartPole-v1", {"dynamics": nn.Linear(np.full((66, 125), np.nan, np.float32))}, rl.EnvError,
-     "parameters of dynamics must be finite"),
-    ("CartPole-v1", {"hidden": "64"}, ValueError, "each width in hidden must be an integer >= 1, got '6'"),
-    ("CartPole-v1", {"buffer_size": 200}, ValueError,
-     r"buffer_size must hold num_envs \* \(num_steps \+ unroll_steps \+ td_steps\) = 368 steps"),
-    ("CartPole-v1", {"search": rl.PUCT()}, ValueError, r"search must be Gumbel\(...\) or MuZeroPUCT\(...\), got PUCT"),
-    ("CartPole-v1", {"support": (-10, 10, 21)}, ValueError,
-     r"support must be Support\(low, high, bins\), got tuple \(-10, 10, 21\)"),
-    ("CartPole-v1", {"representation": nn.MLP.init(core.random.key(0), [3, 8])}, rl.EnvError,
-     r"representation must take arrays of shape \(N, 4\), but raised ValueError"),
-    ("CartPole-v1", {"dynamics": nn.MLP.init(core.random.key(0), [66, 8])}, rl.EnvError,
-     r"dynamics must give \(N, 125\) for \(N, 66\), got shape \(2, 8\)"),
-    ("CartPole-v1", {"prediction": nn.MLP.init(core.random.key(0), [64, 62])}, rl.EnvError,
-     r"prediction must give \(N, 63\) for \(N, 64\), got shape \(2, 62\)"),
-    ("CartPole-v1", {"prediction": "mlp"}, rl.EnvError, "prediction must be a network .* got str"),
-])
+@pytest.mark.parametrize(
+    ("env", "options", "error", "message"),
+    [
+        ("Pendulum-v1", {}, rl.EnvError, "GumbelMuZero: actions must be Discrete, got Box"),
+        ("CartPole-v1", {"simulations": 0}, ValueError, "simulations must be an integer >= 1, got 0"),
+        ("CartPole-v1", {"unroll_steps": 2.5}, ValueError, "unroll_steps must be an integer >= 1, got 2.5"),
+        ("CartPole-v1", {"discount": 1.5}, ValueError, "discount must be a number from 0 to 1, got 1.5"),
+        ("CartPole-v1", {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
+        (
+            rl.games.TicTacToe(),
+            {},
+            rl.EnvError,
+            r"env must be an environment, got the game TicTacToe\(\) \(AlphaZero learns games\)",
+        ),
+        ("CartPole-v1", {"hidden": 64}, ValueError, "hidden must be widths of layers"),
+        ("CartPole-v1", {"activation": "relu"}, ValueError, "activation must be a function, got str 'relu'"),
+        (
+            "CartPole-v1",
+            {"representation": lambda x: x},
+            rl.EnvError,
+            "representation must be a tree of arrays that can be called, .* got function",
+        ),
+        (
+            "CartPole-v1",
+            {"dynamics": nn.Linear(np.full((66, 125), np.nan, np.float32))},
+            rl.EnvError,
+            "parameters of dynamics must be finite",
+        ),
+        ("CartPole-v1", {"hidden": "64"}, ValueError, "each width in hidden must be an integer >= 1, got '6'"),
+        (
+            "CartPole-v1",
+            {"buffer_size": 200},
+            ValueError,
+            r"buffer_size must hold num_envs \* \(num_steps \+ unroll_steps \+ td_steps\) = 368 steps",
+        ),
+        (
+            "CartPole-v1",
+            {"search": rl.PUCT()},
+            ValueError,
+            r"search must be Gumbel\(...\) or MuZeroPUCT\(...\), got PUCT",
+        ),
+        (
+            "CartPole-v1",
+            {"support": (-10, 10, 21)},
+            ValueError,
+            r"support must be Support\(low, high, bins\), got tuple \(-10, 10, 21\)",
+        ),
+        (
+            "CartPole-v1",
+            {"representation": nn.MLP.init(core.random.key(0), [3, 8])},
+            rl.EnvError,
+            r"representation must take arrays of shape \(N, 4\), but raised ValueError",
+        ),
+        (
+            "CartPole-v1",
+            {"dynamics": nn.MLP.init(core.random.key(0), [66, 8])},
+            rl.EnvError,
+            r"dynamics must give \(N, 125\) for \(N, 66\), got shape \(2, 8\)",
+        ),
+        (
+            "CartPole-v1",
+            {"prediction": nn.MLP.init(core.random.key(0), [64, 62])},
+            rl.EnvError,
+            r"prediction must give \(N, 63\) for \(N, 64\), got shape \(2, 62\)",
+        ),
+        ("CartPole-v1", {"prediction": "mlp"}, rl.EnvError, "prediction must be a network .* got str"),
+    ],
+)
 def test_bad_settings(env, options, error, message):
     with pytest.raises(error, match=message):
         rl.GumbelMuZero(env, **options)
@@ -348,23 +434,33 @@ class Broken(rl.Environment):
         return EnvRules(reset, step, observe)
 
 
-@pytest.mark.parametrize(("which", "error", "message"), [
-    (0, rl.BufferError, "rewards must be finite, got nan in environment 0 at step 9"),
-    (1, rl.EnvError, "observations must be finite, got NaN or infinity in environment 0"),
-    (2, rl.EvaluatorError, "MuZero: the model must give finite numbers, got NaN or infinity at node 0"),
-])
+@pytest.mark.parametrize(
+    ("which", "error", "message"),
+    [
+        (0, rl.BufferError, "rewards must be finite, got nan in environment 0 at step 9"),
+        (1, rl.EnvError, "observations must be finite, got NaN or infinity in environment 0"),
+        (2, rl.EvaluatorError, "MuZero: the model must give finite numbers, got NaN or infinity at node 0"),
+    ],
+)
 def test_what_is_no_number_is_named(which, error, message):
     with pytest.raises(error, match=message):
-        rl.GumbelMuZero(Broken(which), representation=nn.Linear(np.full((1, 16), 10, np.float32)),
-                        **QUICK).train(200, progress=False)
+        rl.GumbelMuZero(Broken(which), representation=nn.Linear(np.full((1, 16), 10, np.float32)), **QUICK).train(
+            200, progress=False
+        )
 
 
 def test_planners_check_what_they_are_given():
     plan = rl.GumbelMuZero("CartPole-v1", **QUICK).planner(4)
     assert np.shape(plan(np.zeros(4))) == () and plan(np.zeros((3, 4))).shape == (3,)
     assert plan(np.zeros(4), mask=[False, True]) == 1
-    for observation, message in ((np.zeros(5), r"an observation must have shape \(4,\), or \(N, 4\) for several, got "
-                                               r"\(5,\)"), (np.full(4, np.nan), "must be finite")):
+    for observation, message in (
+        (
+            np.zeros(5),
+            r"an observation must have shape \(4,\), or \(N, 4\) for several, got "
+            r"\(5,\)",
+        ),
+        (np.full(4, np.nan), "must be finite"),
+    ):
         with pytest.raises(rl.EnvError, match=message):
             plan(observation)
     with pytest.raises(rl.SearchError, match="simulations must be an integer >= 1, got -3"):

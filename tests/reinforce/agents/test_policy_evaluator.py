@@ -11,7 +11,6 @@ from triskele.reinforce.policy import Categorical, Flat, Greedy, Normalizer, Pol
 def uniform(game, **options):
     size = int(np.prod(game.observation_shape))
 
-
     weight = np.zeros((size, game.num_actions), np.float32)
 
     head = Categorical(Flat(nn.Linear(weight), len(game.observation_shape)))
@@ -29,15 +28,18 @@ def test_a_saved_policy(tmp_path):
     agent = rl.AlphaZero(rl.games.TicTacToe(), simulations=8, seed=0)
     agent.policy.save(tmp_path / "policy.safetensors")
     state = agent.game.initial_state()
-    searches = [rl.MCTS(agent.game, 32, policy=rl.PUCT(), evaluator=policy)
-                for policy in (agent.policy, rl.Policy.load(tmp_path / "policy.safetensors"))]
+    searches = [
+        rl.MCTS(agent.game, 32, policy=rl.PUCT(), evaluator=policy)
+        for policy in (agent.policy, rl.Policy.load(tmp_path / "policy.safetensors"))
+    ]
     np.testing.assert_array_equal(*[search(state).visits for search in searches])
 
 
 def test_a_policy_without_values_counts_unfinished_positions_as_zero():
     game = rl.games.TicTacToe()
-    plain = rl.Network(lambda params, x: (np.zeros((len(x), 9), np.float32) * params, np.zeros(len(x), np.float32)),
-                       np.float32(1))
+    plain = rl.Network(
+        lambda params, x: (np.zeros((len(x), 9), np.float32) * params, np.zeros(len(x), np.float32)), np.float32(1)
+    )
     state = game.initial_state().play(0, 3, 1, 4)  # x wins by 2
     results = [rl.MCTS(game, 200, policy=rl.PUCT(), evaluator=e)(state) for e in (uniform(game), plain)]
     assert results[0].action == 2

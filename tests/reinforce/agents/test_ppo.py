@@ -26,8 +26,9 @@ USUAL = SimpleNamespace(clip=0.2, clip_values=True, normalize_advantages=True, e
 
 def small(**changes):
     """An agent that is quick to train."""
-    return PPO("CartPole-v1", **{"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,),
-                                 **changes})
+    return PPO(
+        "CartPole-v1", **{"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), **changes}
+    )
 
 
 def batch(rng, m, actions, **changes):
@@ -46,8 +47,10 @@ def batch(rng, m, actions, **changes):
 
 def networks(rng, discrete=True):
     key = core.random.key(int(rng.integers(1000)))
-    actor, critic = (nn.MLP.init(k, [3, 5, n], dtype=np.float64) for k,
-                     n in zip(core.random.split(key), (4 if discrete else 2, 1), strict=True))
+    actor, critic = (
+        nn.MLP.init(k, [3, 5, n], dtype=np.float64)
+        for k, n in zip(core.random.split(key), (4 if discrete else 2, 1), strict=True)
+    )
     head = Categorical(actor) if discrete else Gaussian(actor, np.array([0.1, -0.3]), (-1.0, -1.0), (1.0, 1.0))
     return ActorCritic(head, critic)
 
@@ -59,8 +62,9 @@ class TestLoss:
         ratios, advantages = np.array(want["prob_ratios"]), np.array(want["adv"])
         m = len(ratios)
         model = ActorCritic(Categorical(nn.Linear(np.zeros((3, 2)))), nn.Linear(np.zeros((3, 1))))  # probabilities 1/2
-        data = batch(np.random.default_rng(0), m, np.zeros(m, int), log_probs=np.log(0.5) - np.log(ratios),
-                     advantages=advantages)
+        data = batch(
+            np.random.default_rng(0), m, np.zeros(m, int), log_probs=np.log(0.5) - np.log(ratios), advantages=advantages
+        )
         settings = SimpleNamespace(**{**vars(USUAL), "normalize_advantages": False, "clip": want["eps"]})
         assert ppo_loss(model, data, settings)[1]["policy_loss"] == pytest.approx(want["loss"], abs=1e-6)
 
@@ -136,8 +140,9 @@ class TestCollection:
             action, _, log_prob = model.actor.sample(r.observations[t], noise[t])
             np.testing.assert_array_equal(action, r.actions[t])
             np.testing.assert_allclose(log_prob, r.log_probs[t], rtol=1e-5)
-        np.testing.assert_allclose(model.critic(r.observations.reshape(-1, 4)).ravel(), r.values.ravel(), rtol=1e-4,
-                                   atol=1e-6)
+        np.testing.assert_allclose(
+            model.critic(r.observations.reshape(-1, 4)).ravel(), r.values.ravel(), rtol=1e-4, atol=1e-6
+        )
 
     def test_the_same_seed_gives_the_same_agent(self):
         a, b, c = (small(seed=s).train(96, progress=False) for s in (1, 1, 2))
@@ -162,21 +167,42 @@ class TestLearning:
 
     def test_continuous_actions(self):
         """One step, the action has to be the observation: from an error of 1 to less than a tenth."""
-        agent = PPO(Mirror, seed=0, num_envs=16, num_steps=32, minibatches=4, epochs=10, learning_rate=3e-3,
-                    normalize=False, discount=0.0, hidden=(16,))
+        agent = PPO(
+            Mirror,
+            seed=0,
+            num_envs=16,
+            num_steps=32,
+            minibatches=4,
+            epochs=10,
+            learning_rate=3e-3,
+            normalize=False,
+            discount=0.0,
+            hidden=(16,),
+        )
         agent.train(30_000, progress=False)
         x = np.linspace(-1, 1, 21, dtype=np.float32)[:, None]
         assert np.abs(agent.act(x) - x).mean() < 0.1
 
     def test_normalized_observations(self):
-        agent = PPO(Far, seed=0, num_envs=8, num_steps=32, minibatches=4, epochs=8, learning_rate=3e-3, normalize=True,
-                    discount=0.0, hidden=(16,))
+        agent = PPO(
+            Far,
+            seed=0,
+            num_envs=8,
+            num_steps=32,
+            minibatches=4,
+            epochs=8,
+            learning_rate=3e-3,
+            normalize=True,
+            discount=0.0,
+            hidden=(16,),
+        )
         agent.train(20_000, progress=False)
         assert agent.evaluate(50).mean > 0.9, "the observations differ by 1 at a distance of 10,000"
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(("env", "low", "high"), [("CartPole-v1", 488.75 - 18.40, 500),
-                                                      ("Acrobot-v1", -82.48 - 5.93, -82.48 + 5.93)])
+    @pytest.mark.parametrize(
+        ("env", "low", "high"), [("CartPole-v1", 488.75 - 18.40, 500), ("Acrobot-v1", -82.48 - 5.93, -82.48 + 5.93)]
+    )
     def test_returns_of_cleanrl(self, env, low, high):
         """Mean return of the last episodes after 500,000 steps with the same hyper-parameters, as in CleanRL's
         docs/rl-algorithms/ppo.md.
@@ -300,8 +326,9 @@ class TestMasks:
             PPO(Closed, num_envs=2)
 
     def test_goes_on_from_a_checkpoint_with_new_episodes(self, forbidding, tmp_path):
-        agent = PPO(forbidding, num_envs=2, num_steps=8,
-                    hidden=(8,)).train(64, checkpoint=tmp_path / "run.chk", progress=False)
+        agent = PPO(forbidding, num_envs=2, num_steps=8, hidden=(8,)).train(
+            64, checkpoint=tmp_path / "run.chk", progress=False
+        )
         resumed = PPO.load(tmp_path / "run.chk", env=forbidding)
         np.testing.assert_array_equal(resumed.model.critic.layers[0].weight, agent.model.critic.layers[0].weight)
         assert resumed.train(32, progress=False).steps == 96
@@ -310,15 +337,25 @@ class TestMasks:
 class TestCheckpoints:
     @pytest.mark.parametrize("env", ["CartPole-v1", Mirror])
     def test_resumes_bit_for_bit(self, env, tmp_path):
-        options = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "normalize": True,
-                   "seed": 5}
+        options = {
+            "num_envs": 2,
+            "num_steps": 16,
+            "minibatches": 2,
+            "epochs": 2,
+            "hidden": (8,),
+            "normalize": True,
+            "seed": 5,
+        }
         whole = PPO(env, **options).train(32 * 8, progress=False)
         path = tmp_path / "run.chk"
         PPO(env, **options).train(32 * 8, report=stop_at(96), checkpoint=path, progress=False)
         resumed = PPO.load(path, env=None if isinstance(env, str) else env).train(progress=False)
         assert resumed.steps == whole.steps == 256
-        for a, b in zip(core.tree.leaves((whole.model, whole.moments)),
-                        core.tree.leaves((resumed.model, resumed.moments)), strict=True):
+        for a, b in zip(
+            core.tree.leaves((whole.model, whole.moments)),
+            core.tree.leaves((resumed.model, resumed.moments)),
+            strict=True,
+        ):
             np.testing.assert_array_equal(a, b)
         for k, v in whole.env.state.items():
             np.testing.assert_array_equal(resumed.env.state[k], v, err_msg=k)
@@ -327,11 +364,16 @@ class TestCheckpoints:
     @pytest.mark.slow
     def test_a_process_that_is_killed_leaves_a_whole_checkpoint(self, tmp_path):
         path = tmp_path / "run.chk"
-        code = (f"from triskele import reinforce as rl\nagent = rl.PPO('CartPole-v1', hidden=(8,), num_steps=16)\n"
-                f"agent.train(10**9, checkpoint={str(path)!r}, every=64, progress=False, report=lambda x: "
-                f"print(x['step'], flush=True))")
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE,
-                                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        code = (
+            f"from triskele import reinforce as rl\nagent = rl.PPO('CartPole-v1', hidden=(8,), num_steps=16)\n"
+            f"agent.train(10**9, checkpoint={str(path)!r}, every=64, progress=False, report=lambda x: "
+            f"print(x['step'], flush=True))"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
         with process:
             for line in process.stdout:
                 if int(line) >= 64 * 20:
@@ -359,8 +401,9 @@ class TestBadInput:
     def test_nan_from_the_environment_leaves_the_checkpoint(self, tmp_path):
         path = tmp_path / "run.chk"
         agent = PPO(Breaking, num_envs=2, num_steps=16, minibatches=2, hidden=(8,))
-        with pytest.raises(rl.EnvError,
-                           match="PPO: observations must be finite, got nan from environment 0 .* after 40 steps"):
+        with pytest.raises(
+            rl.EnvError, match="PPO: observations must be finite, got nan from environment 0 .* after 40 steps"
+        ):
             agent.train(1000, checkpoint=path, every=32, progress=False)
         assert PPO.load(path, env=Breaking).steps == 64
         assert all(np.isfinite(x).all() for x in core.tree.leaves(agent.model))
@@ -373,28 +416,36 @@ class TestBadInput:
         with pytest.raises(FloatingPointError, match="parameters must be finite"):
             agent.act(np.zeros(4))
 
-    @pytest.mark.parametrize(("changes", "message"), [
-        ({"actor": nn.MLP.init(core.random.key(0), [4, 8, 3])},
-         r"actor must make 2 numbers of each observation \(4,\), got shape \(2, 3\)"),
-        ({"critic": 7}, "critic must make 1 number of each observation .*, got int"),
-    ])
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            (
+                {"actor": nn.MLP.init(core.random.key(0), [4, 8, 3])},
+                r"actor must make 2 numbers of each observation \(4,\), got shape \(2, 3\)",
+            ),
+            ({"critic": 7}, "critic must make 1 number of each observation .*, got int"),
+        ],
+    )
     def test_networks_that_do_not_fit_the_spaces(self, changes, message):
         with pytest.raises(rl.EnvError, match=message):
             small(**changes)
 
-    @pytest.mark.parametrize(("changes", "message"), [
-        ({"minibatches": 3}, r"num_envs \* num_steps must be a multiple of minibatches, got 2 \* 16 and 3"),
-        ({"learning_rate": -1.0}, "learning_rate must be a positive number, got -1.0"),
-        ({"discount": 1.5}, "discount must be a number from 0 to 1, got 1.5"),
-        ({"epochs": 0}, "epochs must be an integer >= 1, got 0"),
-        ({"clip": float("nan")}, "clip must be a positive number"),
-        ({"num_envs": 0}, "num_envs must be an integer >= 1, got 0"),
-        ({"lam": None}, "lam must be a number from 0 to 1, got None"),
-        ({"entropy": float("nan")}, "entropy must be a number >= 0, got nan"),
-        ({"hidden": (8, 0)}, "each width in hidden must be an integer >= 1, got 0"),
-        ({"activation": 3}, "activation must be a function, got int 3"),
-        ({"seed": -1}, "seed"),
-    ])
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"minibatches": 3}, r"num_envs \* num_steps must be a multiple of minibatches, got 2 \* 16 and 3"),
+            ({"learning_rate": -1.0}, "learning_rate must be a positive number, got -1.0"),
+            ({"discount": 1.5}, "discount must be a number from 0 to 1, got 1.5"),
+            ({"epochs": 0}, "epochs must be an integer >= 1, got 0"),
+            ({"clip": float("nan")}, "clip must be a positive number"),
+            ({"num_envs": 0}, "num_envs must be an integer >= 1, got 0"),
+            ({"lam": None}, "lam must be a number from 0 to 1, got None"),
+            ({"entropy": float("nan")}, "entropy must be a number >= 0, got nan"),
+            ({"hidden": (8, 0)}, "each width in hidden must be an integer >= 1, got 0"),
+            ({"activation": 3}, "activation must be a function, got int 3"),
+            ({"seed": -1}, "seed"),
+        ],
+    )
     def test_hyper_parameters_out_of_range(self, changes, message):
         with pytest.raises(ValueError, match=message):
             small(**changes)

@@ -76,8 +76,9 @@ def test_updates_begin_with_the_first_whole_batch():
 
 
 def test_learns_the_best_action():
-    agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2,
-                   **SMALL).train(2200, progress=False)
+    agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2, **SMALL).train(
+        2200, progress=False
+    )
     assert agent.evaluate(100).mean > -0.05  # at random: -5/3
 
 
@@ -99,8 +100,9 @@ def test_a_fixed_temperature_stays():
 
 
 def test_the_first_steps_are_random_and_within_bounds():
-    agent = rl.SAC("Pendulum-v1", seed=0, num_envs=2, learning_starts=2000, train_every=2,
-                   buffer_size=5000).train(2000, progress=False)
+    agent = rl.SAC("Pendulum-v1", seed=0, num_envs=2, learning_starts=2000, train_every=2, buffer_size=5000).train(
+        2000, progress=False
+    )
     actions = agent._buffer.state["arrays"]["actions"][:-1]
     assert actions.min() >= -1 and actions.max() <= 1
     assert_allclose([actions.mean(), actions.std()], [0, 2 / np.sqrt(12)], atol=0.05)
@@ -118,8 +120,9 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(tmp_path):
         assert resumed.steps == stop
         resumed.train(progress=False)
         for name in ("model", "moments", "_buffer.state"):
-            for a, b in zip(core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)),
-                            strict=True):
+            for a, b in zip(
+                core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)), strict=True
+            ):
                 assert_array_equal(a, b)
 
 
@@ -140,21 +143,29 @@ def test_the_policy_is_saved_without_the_agent(tmp_path):
     agent = rl.SAC("Pendulum-v1", seed=0)
     agent.policy.save(tmp_path / "policy.safetensors")
     x = np.random.default_rng(0).standard_normal((16, 3)).astype(np.float32)
-    assert_allclose(rl.Policy.load(tmp_path / "policy.safetensors")(x),
-                    2 * np.tanh(agent.model.actor.network(x)[:, :1]), rtol=1e-6)
+    assert_allclose(
+        rl.Policy.load(tmp_path / "policy.safetensors")(x), 2 * np.tanh(agent.model.actor.network(x)[:, :1]), rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize(("env", "options", "error", "message"), [
-    ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box with one axis, got Discrete\(2\)"),
-    ("Pendulum-v1", {"train_every": 3, "num_envs": 2}, ValueError,
-     "train_every must be a multiple of num_envs = 2, got 3"),
-    ("Pendulum-v1", {"batch_size": 1.5}, ValueError, "batch_size must be an integer >= 1, got 1.5"),
-    ("Pendulum-v1", {"tau": -0.1}, ValueError, "tau must be a number from 0 to 1"),
-    ("Pendulum-v1", {"alpha": 0.0}, ValueError, "alpha must be positive or None, got 0.0"),
-    ("Pendulum-v1", {"actor_rate": np.inf}, ValueError, "actor_rate must be a positive number"),
-    ("Pendulum-v1", {"learning_starts": -1}, ValueError, "learning_starts must be an integer >= 0"),
-    ("Pendulum-v1", {"buffer_size": 50}, ValueError, "buffer_size must hold batch_size = 256"),
-])
+@pytest.mark.parametrize(
+    ("env", "options", "error", "message"),
+    [
+        ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box with one axis, got Discrete\(2\)"),
+        (
+            "Pendulum-v1",
+            {"train_every": 3, "num_envs": 2},
+            ValueError,
+            "train_every must be a multiple of num_envs = 2, got 3",
+        ),
+        ("Pendulum-v1", {"batch_size": 1.5}, ValueError, "batch_size must be an integer >= 1, got 1.5"),
+        ("Pendulum-v1", {"tau": -0.1}, ValueError, "tau must be a number from 0 to 1"),
+        ("Pendulum-v1", {"alpha": 0.0}, ValueError, "alpha must be positive or None, got 0.0"),
+        ("Pendulum-v1", {"actor_rate": np.inf}, ValueError, "actor_rate must be a positive number"),
+        ("Pendulum-v1", {"learning_starts": -1}, ValueError, "learning_starts must be an integer >= 0"),
+        ("Pendulum-v1", {"buffer_size": 50}, ValueError, "buffer_size must hold batch_size = 256"),
+    ],
+)
 def test_bad_settings(env, options, error, message):
     with pytest.raises(error, match=message):
         rl.SAC(env, **options)
@@ -164,8 +175,16 @@ def test_swings_the_pendulum_up():
     """-200 on Pendulum-v1, where a random policy has -1200, after some 1,000 updates of small networks at high
     rates.
     """
-    agent = rl.SAC("Pendulum-v1", seed=0, hidden=(64, 64), learning_starts=2000, actor_rate=2e-3, critic_rate=4e-3,
-                   tau=0.04, discount=0.97)
+    agent = rl.SAC(
+        "Pendulum-v1",
+        seed=0,
+        hidden=(64, 64),
+        learning_starts=2000,
+        actor_rate=2e-3,
+        critic_rate=4e-3,
+        tau=0.04,
+        discount=0.97,
+    )
     assert agent.train(3500, progress=False).evaluate(50).mean > -200
 
 

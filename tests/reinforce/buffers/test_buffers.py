@@ -24,12 +24,16 @@ def stream(rng, steps, envs, ends=0.15):
     kind = rng.uniform(size=(steps, envs))
     terminated, truncated = kind < ends, (kind >= ends) & (kind < 2 * ends)
     for t in range(1, steps):
-        over = (terminated[t - 1] | truncated[t - 1])
+        over = terminated[t - 1] | truncated[t - 1]
         terminated[t] &= ~over
         truncated[t] &= ~over
-    return observations, rng.integers(
-        0, 9, (steps, envs)
-    ), rng.standard_normal((steps, envs)).astype(np.float32), terminated, truncated
+    return (
+        observations,
+        rng.integers(0, 9, (steps, envs)),
+        rng.standard_normal((steps, envs)).astype(np.float32),
+        terminated,
+        truncated,
+    )
 
 
 def fill(buffer, data, twin=None, first=0):
@@ -163,9 +167,10 @@ def test_frequencies_are_proportional_to_priorities(rng):
         drawn.append(batch.indices[0])
     counts = np.array([np.sum(np.array(drawn) == i) for i in everything])
     enough = wanted * len(drawn) > 5
-    observed, expected = np.append(
-        counts[enough], counts[~enough].sum()
-    ), np.append(wanted[enough], wanted[~enough].sum()) * len(drawn)
+    observed, expected = (
+        np.append(counts[enough], counts[~enough].sum()),
+        np.append(wanted[enough], wanted[~enough].sum()) * len(drawn),
+    )
     assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-3
     batch = buffer.sample(32, beta=0.5)
     p = wanted[np.searchsorted(everything, batch.indices)]
@@ -192,8 +197,15 @@ def test_segments_follow_the_episodes(rng):
     observations, actions, rewards, terminated, truncated = stream(rng, 50, 2)
     log_probs = rng.standard_normal((50, 2)).astype(np.float32)
     for t in range(50):
-        buffer.add(observations[t], actions[t], rewards[t], terminated[t], truncated[t], observations[t + 1],
-                   log_probs=log_probs[t])
+        buffer.add(
+            observations[t],
+            actions[t],
+            rewards[t],
+            terminated[t],
+            truncated[t],
+            observations[t + 1],
+            log_probs=log_probs[t],
+        )
     found = buffer.sample(40, 5)
     assert found.observations.shape == (6, 40, 2) and found.valid[0].all()
     for b in range(40):
@@ -210,8 +222,10 @@ def test_segments_follow_the_episodes(rng):
 def test_rollouts_one_after_the_other_are_the_whole(rng):
     """`clear` continues from the present environments, restarts included."""
     data = observations, actions, rewards, terminated, truncated = stream(rng, 24, 3, ends=0.3)
-    whole, parts = rl.TrajectoryBuffer(72, SPACE, ACTION,
-                                       num_envs=3), rl.TrajectoryBuffer(24, SPACE, ACTION, num_envs=3)
+    whole, parts = (
+        rl.TrajectoryBuffer(72, SPACE, ACTION, num_envs=3),
+        rl.TrajectoryBuffer(24, SPACE, ACTION, num_envs=3),
+    )
     fill(whole, data)
     found = []
     for t in range(0, 24, 8):
@@ -295,24 +309,34 @@ def test_the_same_seed_draws_the_same(rng):
 
 
 def good(**changed):
-    step = {"observations": np.zeros((2, 2), np.float32), "actions": np.zeros(2, np.int64), "rewards": np.zeros(2),
-            "terminated": np.zeros(2, bool),
-            "truncated": np.zeros(2, bool), "next_observations": np.ones((2, 2), np.float32)}
+    step = {
+        "observations": np.zeros((2, 2), np.float32),
+        "actions": np.zeros(2, np.int64),
+        "rewards": np.zeros(2),
+        "terminated": np.zeros(2, bool),
+        "truncated": np.zeros(2, bool),
+        "next_observations": np.ones((2, 2), np.float32),
+    }
     return {**step, **changed}
 
 
-@pytest.mark.parametrize(("changed", "message"), [
-    ({"observations": np.zeros((2, 3))}, r"add: observations must have shape \(2, 2\), got \(2, 3\)"),
-    ({"observations": np.zeros((2, 2), complex)}, "observations must be float32, got complex128"),
-    ({"actions": np.zeros((2, 1), np.int64)}, r"actions must have shape \(2,\), got \(2, 1\)"),
-    ({"actions": np.zeros(2)}, "actions must be int64, got float64"),
-    ({"rewards": np.array([0.0, np.nan])}, "rewards must be finite, got nan in environment 1 at step 0"),
-    ({"rewards": np.zeros(3)}, r"rewards must have shape \(2,\), got \(3,\)"),
-    ({"terminated": np.zeros(2)}, "terminated must be bool, got float64"),
-    ({"next_observations": np.array([[0, 0], [0, np.inf]])},
-     "observations must be finite, got inf in environment 1 at step 1"),
-    ({"values": np.zeros(2)}, r"extras must be \[\], got \['values'\]"),
-])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"observations": np.zeros((2, 3))}, r"add: observations must have shape \(2, 2\), got \(2, 3\)"),
+        ({"observations": np.zeros((2, 2), complex)}, "observations must be float32, got complex128"),
+        ({"actions": np.zeros((2, 1), np.int64)}, r"actions must have shape \(2,\), got \(2, 1\)"),
+        ({"actions": np.zeros(2)}, "actions must be int64, got float64"),
+        ({"rewards": np.array([0.0, np.nan])}, "rewards must be finite, got nan in environment 1 at step 0"),
+        ({"rewards": np.zeros(3)}, r"rewards must have shape \(2,\), got \(3,\)"),
+        ({"terminated": np.zeros(2)}, "terminated must be bool, got float64"),
+        (
+            {"next_observations": np.array([[0, 0], [0, np.inf]])},
+            "observations must be finite, got inf in environment 1 at step 1",
+        ),
+        ({"values": np.zeros(2)}, r"extras must be \[\], got \['values'\]"),
+    ],
+)
 def test_bad_steps_change_nothing(changed, message):
     buffer = rl.ReplayBuffer(10, SPACE, ACTION, num_envs=2)
     before = buffer.state
@@ -332,16 +356,19 @@ def test_steps_that_do_not_follow_each_other_are_refused():
         buffer.add(**good(observations=other))
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: rl.ReplayBuffer(0, SPACE, ACTION), "ReplayBuffer: capacity must be an integer >= 1, got 0"),
-    (lambda: rl.ReplayBuffer(1.5, SPACE, ACTION), "capacity must be an integer >= 1, got 1.5"),
-    (lambda: rl.ReplayBuffer(10, "box", ACTION), "observation_space must be a space"),
-    (lambda: rl.ReplayBuffer(10, SPACE, ((), object)), "dtype of fixed size"),
-    (lambda: rl.ReplayBuffer(10**12, SPACE, ACTION), "capacity must fit into memory"),
-    (lambda: rl.ReplayBuffer(10, SPACE, ACTION, discount=1.2), "discount must be a number from 0 to 1"),
-    (lambda: rl.ReplayBuffer(10, SPACE, ACTION, n_step=0), "n_step must be an integer >= 1"),
-    (lambda: rl.PrioritizedReplayBuffer(10, SPACE, ACTION, alpha=2.0), "alpha must be a number from 0 to 1"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: rl.ReplayBuffer(0, SPACE, ACTION), "ReplayBuffer: capacity must be an integer >= 1, got 0"),
+        (lambda: rl.ReplayBuffer(1.5, SPACE, ACTION), "capacity must be an integer >= 1, got 1.5"),
+        (lambda: rl.ReplayBuffer(10, "box", ACTION), "observation_space must be a space"),
+        (lambda: rl.ReplayBuffer(10, SPACE, ((), object)), "dtype of fixed size"),
+        (lambda: rl.ReplayBuffer(10**12, SPACE, ACTION), "capacity must fit into memory"),
+        (lambda: rl.ReplayBuffer(10, SPACE, ACTION, discount=1.2), "discount must be a number from 0 to 1"),
+        (lambda: rl.ReplayBuffer(10, SPACE, ACTION, n_step=0), "n_step must be an integer >= 1"),
+        (lambda: rl.PrioritizedReplayBuffer(10, SPACE, ACTION, alpha=2.0), "alpha must be a number from 0 to 1"),
+    ],
+)
 def test_bad_buffers(make, message):
     with pytest.raises(rl.BufferError, match=message):
         make()

@@ -15,8 +15,10 @@ from triskele.reinforce import storage
 from triskele.reinforce.agents.ppo import PPO, _joined
 from triskele.reinforce.distribution.actors import Port, check_ports
 
-DISCRETE = ("CartPole-v1", {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,),
-                            "normalize": True})
+DISCRETE = (
+    "CartPole-v1",
+    {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "normalize": True},
+)
 CONTINUOUS = ("Pendulum-v1", {"num_envs": 4, "num_steps": 32, "minibatches": 4, "epochs": 2, "hidden": (8,)})
 ITERATION = {"CartPole-v1": 64, "Pendulum-v1": 128}  # steps
 TWO = [rl.OneProcess(actors=2), rl.Threads(actors=2)]
@@ -52,8 +54,9 @@ class TestSameNumbers:
     @pytest.mark.parametrize(("env", "options"), [DISCRETE, CONTINUOUS], ids=["discrete", "continuous"])
     def test_threads_equal_one_process(self, env, options):
         one, threads = PPO(env, seed=3, **options), PPO(env, seed=3, **options)
-        curves = [without_time(train(agent, distribution=policy)) for agent,
-                  policy in zip((one, threads), TWO, strict=True)]
+        curves = [
+            without_time(train(agent, distribution=policy)) for agent, policy in zip((one, threads), TWO, strict=True)
+        ]
         assert curves[0] == curves[1]
         assert_same(one, threads)
 
@@ -88,8 +91,11 @@ class TestSameNumbers:
         def play(envs, steps=40):
             for _ in range(steps):
                 discrete = hasattr(whole.action_space, "n")
-                actions = rng.integers(whole.action_space.n,
-                                       size=13) if discrete else rng.uniform(-1, 1, (13, *whole.action_space.shape))
+                actions = (
+                    rng.integers(whole.action_space.n, size=13)
+                    if discrete
+                    else rng.uniform(-1, 1, (13, *whole.action_space.shape))
+                )
                 out = [env.step(actions[begin : begin + env.num_envs])[:4] for env, begin in envs]
                 for (env, begin), arrays in zip(envs[1:], out[1:], strict=True):
                     for x, y in zip(arrays, out[0], strict=True):
@@ -122,8 +128,10 @@ class TestSameNumbers:
 
     def test_an_environment_of_gymnasium(self):
         gymnasium = pytest.importorskip("gymnasium")
-        made = [PPO(lambda: gymnasium.make("CartPole-v1"), num_envs=2, num_steps=16, minibatches=2,
-                    hidden=(8,)) for _ in range(2)]
+        made = [
+            PPO(lambda: gymnasium.make("CartPole-v1"), num_envs=2, num_steps=16, minibatches=2, hidden=(8,))
+            for _ in range(2)
+        ]
         curves = [without_time(train(agent, 3, distribution=policy)) for agent, policy in zip(made, TWO, strict=True)]
         assert curves[0] == curves[1]
         assert train(made[0], 1)[0]["episodes"] >= curves[0][-1]["episodes"]
@@ -136,8 +144,7 @@ class TestCheckpoints:
         env, options = DISCRETE
         whole = PPO(env, **options)
         train(whole, 8, distribution=before)
-        train(PPO(env, **options), 8, distribution=before, checkpoint=tmp_path / "run.chk",
-              reports=[stop_at(192)])
+        train(PPO(env, **options), 8, distribution=before, checkpoint=tmp_path / "run.chk", reports=[stop_at(192)])
         resumed = PPO.load(tmp_path / "run.chk")
         assert resumed.steps == 192
         resumed.train(progress=False, distribution=after)
@@ -145,8 +152,9 @@ class TestCheckpoints:
 
     def test_games_of_alphazero_go_on_under_either(self, tmp_path):
         def made():
-            return rl.AlphaZero(rl.games.TicTacToe(), num_games=8, simulations=8, learning_starts=50, batch_size=16,
-                                updates=2)
+            return rl.AlphaZero(
+                rl.games.TicTacToe(), num_games=8, simulations=8, learning_starts=50, batch_size=16, updates=2
+            )
 
         game, path = rl.games.TicTacToe(), tmp_path / "run.chk"
         whole = made().train(384, progress=False, distribution=TWO[0])
@@ -162,8 +170,13 @@ class TestCheckpoints:
         env, options = DISCRETE
         path, agent = tmp_path / "run.chk", PPO(env, **options)
         with pytest.raises(KeyboardInterrupt):
-            train(agent, 50, distribution=rl.Threads(2), checkpoint=path,
-                  reports=[lambda x: os.kill(os.getpid(), signal.SIGINT) if x["step"] == 192 else None])
+            train(
+                agent,
+                50,
+                distribution=rl.Threads(2),
+                checkpoint=path,
+                reports=[lambda x: os.kill(os.getpid(), signal.SIGINT) if x["step"] == 192 else None],
+            )
         assert agent.steps == 192
         assert_same(agent, PPO.load(path))
 
@@ -211,16 +224,20 @@ def failing(*when):
 
 
 def altered(**changes):
-    return lambda n, experience: {name: changes.get(name, x) for name,
-                                  x in experience.items()} if n == 2 else experience
+    return lambda n, experience: (
+        {name: changes.get(name, x) for name, x in experience.items()} if n == 2 else experience
+    )
 
 
 class TestAccidents:
     @pytest.mark.parametrize("policy", TWO, ids=repr)
     def test_an_actor_that_fails_once_is_replaced_and_no_number_changes(self, policy):
         agent, healthy = accident_prone(failing(3)), accident_prone(failing())
-        with pytest.warns(RuntimeWarning, match=r"Prone: actor 1 of 2 \(.* on .*\) failed in iteration 3 and is "
-                                                r"replaced from its last state: OSError: the disk is full"):
+        with pytest.warns(
+            RuntimeWarning,
+            match=r"Prone: actor 1 of 2 \(.* on .*\) failed in iteration 3 and is "
+            r"replaced from its last state: OSError: the disk is full",
+        ):
             curve = train(agent, distribution=policy)
         assert without_time(curve) == without_time(train(healthy, distribution=policy))
         assert_same(agent, healthy)
@@ -232,8 +249,10 @@ class TestAccidents:
             rf"Prone: actor 1 of 2 \({place} on \S+\) failed in iteration 4 again after it was replaced: OSError: the "
             rf"disk is full"
         )
-        with pytest.warns(RuntimeWarning,
-                          match="replaced"), pytest.raises(rl.DistributionError, match=message) as raised:
+        with (
+            pytest.warns(RuntimeWarning, match="replaced"),
+            pytest.raises(rl.DistributionError, match=message) as raised,
+        ):
             train(agent, distribution=policy, checkpoint=path, every=64)
         assert isinstance(raised.value.__cause__, OSError)
         resumed, whole = PPO.load(_renamed(path, agent)), accident_prone(failing())
@@ -260,8 +279,9 @@ class TestAccidents:
 
         agent, path, before = accident_prone(do), tmp_path / "run.chk", get_threads()
         train(agent, 1, distribution=rl.Threads(2))  # what is to be compiled
-        with pytest.raises(rl.DistributionError,
-                           match=r"actor 1 of 2 \(thread 1 on \S+\) must answer within 0.5 s, got nothing"):
+        with pytest.raises(
+            rl.DistributionError, match=r"actor 1 of 2 \(thread 1 on \S+\) must answer within 0.5 s, got nothing"
+        ):
             train(agent, distribution=rl.Threads(2, timeout=0.5), checkpoint=path, every=64)
         assert PPO.load(_renamed(path, agent)).steps == 2 * 64
         assert get_threads() == before
@@ -278,10 +298,13 @@ class TestAccidents:
                     raise OSError("the cable is cut")
                 return super().step(action)
 
-        agent = PPO(lambda: Breaking(gymnasium.make("CartPole-v1")), num_envs=2, num_steps=16, minibatches=2,
-                    hidden=(8,))
-        with pytest.raises(rl.DistributionError,
-                           match="actor 0 of 1 .* iteration 3 and cannot be replaced, .* OSError: the cable is cut"):
+        agent = PPO(
+            lambda: Breaking(gymnasium.make("CartPole-v1")), num_envs=2, num_steps=16, minibatches=2, hidden=(8,)
+        )
+        with pytest.raises(
+            rl.DistributionError,
+            match="actor 0 of 1 .* iteration 3 and cannot be replaced, .* OSError: the cable is cut",
+        ):
             train(agent)
 
 
@@ -293,15 +316,25 @@ def _renamed(path, agent):
 
 class TestPorts:
     @pytest.mark.parametrize("policy", TWO, ids=repr)
-    @pytest.mark.parametrize(("do", "message"), [
-        (altered(rewards=np.zeros((16, 2), np.float32)),
-         r"actor 1 of 2 \(.*\): port 'rewards' must be float64 \(16, envs = 2\), got float32 \(16, 2\)"),
-        (altered(values=np.zeros((17, 3), np.float32)),
-         r"port 'values' must be float32 \(17, envs = 2\), got float32 \(17, 3\)"),
-        (altered(actions=[0, 1]), r"port 'actions' must be int64 \(16, envs = 2\), got list"),
-        (lambda n, x: {"rewards": x["rewards"]}, "experience must have the ports first, observations, .*, got rewards"),
-        (lambda n, x: None, "experience must have the ports .*, got NoneType"),
-    ])
+    @pytest.mark.parametrize(
+        ("do", "message"),
+        [
+            (
+                altered(rewards=np.zeros((16, 2), np.float32)),
+                r"actor 1 of 2 \(.*\): port 'rewards' must be float64 \(16, envs = 2\), got float32 \(16, 2\)",
+            ),
+            (
+                altered(values=np.zeros((17, 3), np.float32)),
+                r"port 'values' must be float32 \(17, envs = 2\), got float32 \(17, 3\)",
+            ),
+            (altered(actions=[0, 1]), r"port 'actions' must be int64 \(16, envs = 2\), got list"),
+            (
+                lambda n, x: {"rewards": x["rewards"]},
+                "experience must have the ports first, observations, .*, got rewards",
+            ),
+            (lambda n, x: None, "experience must have the ports .*, got NoneType"),
+        ],
+    )
     def test_what_does_not_fit_is_told_before_it_is_learned_from(self, policy, do, message):
         agent = accident_prone(do)
         with pytest.raises(rl.DistributionError, match=message):
@@ -320,25 +353,34 @@ class TestBadInput:
     def test_agents_in_one_piece_say_so(self):
         agent = rl.DQN("CartPole-v1", learning_starts=100)
         for policy in TWO:
-            with pytest.raises(ValueError, match=r"DQN.train: distribution must be OneProcess\(\), got .*actors=2.* "
-                                                 r"\(DQN is one piece"):
+            with pytest.raises(
+                ValueError,
+                match=r"DQN.train: distribution must be OneProcess\(\), got .*actors=2.* "
+                r"\(DQN is one piece",
+            ):
                 agent.train(1000, progress=False, distribution=policy)
         assert agent.train(1000, progress=False, distribution=rl.OneProcess()).steps >= 1000
 
-    @pytest.mark.parametrize(("make", "message"), [
-        (lambda: rl.OneProcess(0), "OneProcess: actors must be an integer >= 1, got 0"),
-        (lambda: rl.Threads(2.5), "Threads: actors must be an integer >= 1, got 2.5"),
-        (lambda: rl.Threads(2, timeout=0), r"Threads: timeout must be a positive number \(s\), got 0"),
-        (lambda: rl.MPI(timeout="long"), "MPI: timeout must be a positive number"),
-    ])
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: rl.OneProcess(0), "OneProcess: actors must be an integer >= 1, got 0"),
+            (lambda: rl.Threads(2.5), "Threads: actors must be an integer >= 1, got 2.5"),
+            (lambda: rl.Threads(2, timeout=0), r"Threads: timeout must be a positive number \(s\), got 0"),
+            (lambda: rl.MPI(timeout="long"), "MPI: timeout must be a positive number"),
+        ],
+    )
     def test_policies_out_of_range(self, make, message):
         with pytest.raises(ValueError, match=message):
             make()
 
     def test_what_is_no_policy(self):
         env, options = DISCRETE
-        with pytest.raises(TypeError, match=r"PPO.train: distribution must be OneProcess\(...\), Threads\(...\) or "
-                                            r"MPI\(...\), got str 'threads'"):
+        with pytest.raises(
+            TypeError,
+            match=r"PPO.train: distribution must be OneProcess\(...\), Threads\(...\) or "
+            r"MPI\(...\), got str 'threads'",
+        ):
             train(PPO(env, **options), distribution="threads")
         with pytest.raises(TypeError, match="synchronous must be True or False"):
             rl.MPI(2)

@@ -20,8 +20,10 @@ from triskele.reinforce.agents.ppo import PPO
 
 ROOT = Path(__file__).resolve().parents[3]
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-DISCRETE = ("CartPole-v1", {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,),
-                            "normalize": True})
+DISCRETE = (
+    "CartPole-v1",
+    {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "normalize": True},
+)
 CONTINUOUS = ("Pendulum-v1", {"num_envs": 4, "num_steps": 32, "minibatches": 4, "epochs": 2, "hidden": (8,)})
 STEPS = 64 * 6
 TWO = rl.OneProcess(actors=2)
@@ -43,8 +45,9 @@ def same_numbers():
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=distribution, report=curve.append, checkpoint=f"{name}.chk")
-        storage.write(f"{name}{distribution.rank}", "agent",
-                      {"state": agent.state, "curve": [x["approx_kl"] for x in curve]})
+        storage.write(
+            f"{name}{distribution.rank}", "agent", {"state": agent.state, "curve": [x["approx_kl"] for x in curve]}
+        )
     resumed = PPO.load("before.chk").train(progress=False, distribution=distribution)
     storage.write(f"resumed{distribution.rank}", "agent", {"state": resumed.state, "curve": []})
     agent.train(STEPS, progress=False)  # a training of each rank's own, afterwards
@@ -80,8 +83,9 @@ def train_prone(what=lambda: None, path="run.chk", synchronous=True, timeout=100
 
     env, settings = DISCRETE
     distribution = rl.MPI(synchronous=synchronous, timeout=timeout)
-    return Prone(env, seed=seed, **settings).train(steps, progress=False, distribution=distribution, checkpoint=path,
-                                                   every=64, **options)
+    return Prone(env, seed=seed, **settings).train(
+        steps, progress=False, distribution=distribution, checkpoint=path, every=64, **options
+    )
 
 
 def full_disk():
@@ -136,8 +140,12 @@ def asynchronous():
     agent, curve = PPO("CartPole-v1", num_envs=8, num_steps=64, seed=1, learning_rate=1e-3), []
     agent.train(60_000, progress=False, distribution=distribution, report=curve.append, checkpoint="async.chk")
     if distribution.root:
-        np.savez("async.npz", staleness=[x["staleness"] for x in curve], returns=[x["return"] or 0.0 for x in curve],
-                 steps=agent.steps)
+        np.savez(
+            "async.npz",
+            staleness=[x["staleness"] for x in curve],
+            returns=[x["return"] or 0.0 for x in curve],
+            steps=agent.steps,
+        )
 
 
 def endless(synchronous):
@@ -148,8 +156,14 @@ def endless(synchronous):
             Path("running").touch()
 
     try:
-        PPO(env, **options).train(10**9, progress=False, distribution=rl.MPI(synchronous=synchronous), report=report,
-                                  checkpoint="run.chk", every=10**9)
+        PPO(env, **options).train(
+            10**9,
+            progress=False,
+            distribution=rl.MPI(synchronous=synchronous),
+            report=report,
+            checkpoint="run.chk",
+            every=10**9,
+        )
     except KeyboardInterrupt:
         print("stopped", flush=True)
 
@@ -161,10 +175,17 @@ def endless(synchronous):
 def start(folder, function, ranks=3):
     pytest.importorskip("mpi4py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / ".src", ROOT, Path(__file__).parent)))}
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c",
-               f"import test_distribution_mpi as t; t.{function}; print('ended well')"]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)
+    command = [
+        MPIEXEC,
+        "-n",
+        str(ranks),
+        sys.executable,
+        "-c",
+        f"import test_distribution_mpi as t; t.{function}; print('ended well')",
+    ]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def launch(folder, function, ranks=3):
@@ -184,8 +205,10 @@ def assert_same(a, b):
 def lanes_of_environments(state, n=4):
     """A state without lanes of no environment."""
     env = state["environment"]
-    return {**state, "environment": {**env, "data": env["data"][..., :n],
-                                     **{k: env[k][:n] for k in ("steps", "done", "streams")}}}
+    return {
+        **state,
+        "environment": {**env, "data": env["data"][..., :n], **{k: env[k][:n] for k in ("steps", "done", "streams")}},
+    }
 
 
 def resumed(path, agent="PPO"):
@@ -196,19 +219,21 @@ def resumed(path, agent="PPO"):
 
 @pytest.mark.slow
 def test_numbers_are_those_of_one_process(tmp_path):
-    PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=stop_at(192),
-                                          checkpoint=tmp_path / "before.chk")
+    PPO(DISCRETE[0], **DISCRETE[1]).train(
+        STEPS, progress=False, distribution=TWO, report=stop_at(192), checkpoint=tmp_path / "before.chk"
+    )
     code, printed = launch(tmp_path, "same_numbers()")
     assert code == 0 and printed.count("ended well") == 3, printed
-    found = {name: storage.read(tmp_path / name, "agent") for name in
-             ("discrete0", "discrete1", "continuous0", "continuous2", "resumed0", "alone0", "alone2")}
+    found = {
+        name: storage.read(tmp_path / name, "agent")
+        for name in ("discrete0", "discrete1", "continuous0", "continuous2", "resumed0", "alone0", "alone2")
+    }
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=TWO, report=curve.append)
         assert_same(lanes_of_environments(agent.state), lanes_of_environments(found[f"{name}0"]["state"]))
         assert found[f"{name}0"]["curve"] == [x["approx_kl"] for x in curve]
-        assert_same(lanes_of_environments(agent.state),
-                    lanes_of_environments(PPO.load(tmp_path / f"{name}.chk").state))
+        assert_same(lanes_of_environments(agent.state), lanes_of_environments(PPO.load(tmp_path / f"{name}.chk").state))
     for other in ("discrete1", "continuous2", "alone2"):
         assert_same(found[f"{other[:-1]}0"]["state"], found[other]["state"])
         assert other.startswith("alone") or not found[other]["curve"], "reports are the first rank's"
@@ -229,8 +254,9 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
     code, printed = launch(tmp_path, "troubles()")
     assert code != 0, "the last training leaves a rank that hangs"
     healthy = PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO)
-    assert_same(lanes_of_environments(healthy.state),
-                lanes_of_environments(storage.read(tmp_path / "failed_once", "agent")))
+    assert_same(
+        lanes_of_environments(healthy.state), lanes_of_environments(storage.read(tmp_path / "failed_once", "agent"))
+    )
     assert (
         "Prone: actor 1 of 2 (rank 2 on" in printed
         and "failed in iteration 4 and is replaced from its last state: OSError: the disk is full" in printed
@@ -238,20 +264,28 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
     told = [json.loads((tmp_path / f"told{rank}.json").read_text()) for rank in range(3)]
     for name, most in (("failing", 3 * 64), ("failing asynchronously", 10**9)):  # the other actor continues alone
         assert len({t[name] for t in told}) == 1
-        assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\) failed in iteration 4 again "
-                            r"after it was replaced: OSError: the disk is full",
-                            told[0][name])
+        assert re.fullmatch(
+            r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\) failed in iteration 4 again "
+            r"after it was replaced: OSError: the disk is full",
+            told[0][name],
+        )
         agent = resumed(tmp_path / f"{name}.chk")
         assert 64 <= agent.steps <= most and agent.train(64, progress=False)
     assert {t["report"] for t in told} == {"LookupError: no such curve"}
     assert resumed(tmp_path / "report.chk").steps == 64
-    assert all("all ranks must have made the same agent, but ranks 0 and" in t["seeds"]
-               and "differ in seed (0 and" in t["seeds"] for t in told)
-    assert all(t["place"].startswith("CheckpointError: Prone.train: checkpoint 'nowhere/run.chk' cannot be written")
-               for t in told)
+    assert all(
+        "all ranks must have made the same agent, but ranks 0 and" in t["seeds"]
+        and "differ in seed (0 and" in t["seeds"]
+        for t in told
+    )
+    assert all(
+        t["place"].startswith("CheckpointError: Prone.train: checkpoint 'nowhere/run.chk' cannot be written")
+        for t in told
+    )
     assert all(t["kind"].startswith("TypeError: Prone.train: report must be a function") for t in told)
-    assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10 s .*",
-                        told[0]["hanging"])
+    assert re.fullmatch(
+        r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10 s .*", told[0]["hanging"]
+    )
     assert resumed(tmp_path / "hanging.chk").steps == 3 * 64
 
 

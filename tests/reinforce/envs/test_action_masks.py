@@ -102,8 +102,9 @@ def test_ppo_takes_no_forbidden_action_and_learns_and_goes_on_from_a_checkpoint(
 
 
 def test_dqn_refuses_masks():
-    with pytest.raises(rl.EnvError, match="DQN: the environment must allow all actions, got an action_mask from "
-                                          "<VectorEnv of 1 Cards>"):
+    with pytest.raises(
+        rl.EnvError, match="DQN: the environment must allow all actions, got an action_mask from <VectorEnv of 1 Cards>"
+    ):
         rl.DQN(Cards)
 
 
@@ -126,8 +127,9 @@ def test_masks_that_are_wrong():
             out[:] = False
 
     env = rl.make(Closed, num_envs=2, seed=0)
-    with pytest.raises(rl.EnvError,
-                       match="Closed: action_mask must allow at least one action, got none in environment 0"):
+    with pytest.raises(
+        rl.EnvError, match="Closed: action_mask must allow at least one action, got none in environment 0"
+    ):
         env.reset()
     with pytest.raises(rl.EnvError, match="call reset before step"):
         env.step([0, 0])

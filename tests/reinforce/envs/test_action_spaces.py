@@ -44,13 +44,19 @@ def test_ppo_scales_bounds_that_are_not_about_0(tmp_path):
 
 def test_finite_bounds_are_scaled_one_by_one():
     large = np.finfo(np.float32).max  # a bound as good as infinite
-    head = Gaussian(nn.Linear(np.zeros((1, 4), np.float32), np.array([0.5, 0.5, 0.5, -2], np.float32)),
-                    np.zeros(4, np.float32), (-100.0, -np.inf, -large, 0.0), (100.0, 3.0, large, 1.0), scaled=True)
+    head = Gaussian(
+        nn.Linear(np.zeros((1, 4), np.float32), np.array([0.5, 0.5, 0.5, -2], np.float32)),
+        np.zeros(4, np.float32),
+        (-100.0, -np.inf, -large, 0.0),
+        (100.0, 3.0, large, 1.0),
+        scaled=True,
+    )
     assert_array_equal(head.mode(np.zeros((1, 1), np.float32)), [[50.0, 0.5, 0.5, 0.0]])
 
 
 def task(of_rewards, of_actions):
     """Five steps, in each of which the action has to be where the observation is, in units that are powers of 2."""
+
     class Task(rl.Environment):
         state = [("x", np.float64), ("n", np.int64)]
         observation_space, action_space = rl.Box(0, 1, (1,)), rl.Box(-of_actions, of_actions, (1,))
@@ -74,21 +80,20 @@ def task(of_rewards, of_actions):
 
 def assert_same_policy(make, of_rewards, of_actions):
     """The policies that are learned in these units, and in units of 1, are equal to the last bit."""
-    one, other = (make(task(*units)).train(700, progress=False).policy for units in ((1.0, 1.0),
-                                                                                     (of_rewards, of_actions)))
+    one, other = (
+        make(task(*units)).train(700, progress=False).policy for units in ((1.0, 1.0), (of_rewards, of_actions))
+    )
     x = np.linspace(0, 1, 100, dtype=np.float32)[:, None]
     assert one(x).std() > 1e-3, "something was learned"
     assert_array_equal(one(x), other(x) / np.float32(of_actions))
 
 
 def test_ppo_learns_the_same_in_any_units_of_rewards_and_actions():
-    assert_same_policy(lambda env: rl.PPO(env, seed=0, num_steps=64, minibatches=2, hidden=(8,)),
-                       2.0**-24, 2.0**-7)
+    assert_same_policy(lambda env: rl.PPO(env, seed=0, num_steps=64, minibatches=2, hidden=(8,)), 2.0**-24, 2.0**-7)
 
 
 def test_sac_learns_the_same_in_any_unit_of_actions():
-    assert_same_policy(lambda env: rl.SAC(env, seed=0, learning_starts=500, hidden=(8,), batch_size=32),
-                       1.0, 2.0**-7)
+    assert_same_policy(lambda env: rl.SAC(env, seed=0, learning_starts=500, hidden=(8,), batch_size=32), 1.0, 2.0**-7)
 
 
 def test_half_open_bounds():
@@ -108,8 +113,10 @@ def test_spaces_of_gymnasium_that_would_be_misread():
         def __init__(self, space):
             self.action_space = space
 
-    for space, message in ((gymnasium.spaces.Box(-3, 3, (1,), np.int64), "must be a Box of floats"),
-                           (gymnasium.spaces.Discrete(3, start=1), "must be numbered from 0")):
+    for space, message in (
+        (gymnasium.spaces.Box(-3, 3, (1,), np.int64), "must be a Box of floats"),
+        (gymnasium.spaces.Discrete(3, start=1), "must be numbered from 0"),
+    ):
         with pytest.raises(rl.EnvError, match=message):
             rl.make(lambda space=space: Made(space))
 

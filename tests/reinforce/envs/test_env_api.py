@@ -62,8 +62,11 @@ def test_the_next_step_after_the_end_begins_an_episode():
     last, _, terminated, truncated, _ = env.step([2, 2, 2])
     assert truncated.all() and not terminated.any() and (last[:, 1] > 0).all()  # the last observation of the episode
     new, reward, terminated, truncated, _ = env.step([2, 2, 2])
-    assert not (reward.any() or terminated.any()
-                or truncated.any()) and (new[:, 1] == 0).all() and (new[:, 0] != first[:, 0]).all()
+    assert (
+        not (reward.any() or terminated.any() or truncated.any())
+        and (new[:, 1] == 0).all()
+        and (new[:, 0] != first[:, 0]).all()
+    )
     assert env.step([2, 2, 2])[1].tolist() == [-1, -1, -1]
 
 
@@ -243,28 +246,42 @@ def leaves_the_space(state, action, stream):
     return 0.0, False
 
 
-@pytest.mark.parametrize(("env", "message"), [
-    (broken(reset=forgets_a_field), "reset must not depend on the episodes before, but 'data'"),
-    (broken(observe=writes_outside), "Broken: observe must stay within its arrays, but raised index is out of bounds"),
-    (broken(observe=writes_half, observation_space=rl.Box(0, 8, (2,))),
-     r"observe must write the whole of `out` \(after 0 steps\)"),
-    (broken(step=pays_nan), "rewards must be finite, got nan"),
-    (broken(step=leaves_the_space, max_steps=5), "observations must lie in Box"),
-])
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (broken(reset=forgets_a_field), "reset must not depend on the episodes before, but 'data'"),
+        (
+            broken(observe=writes_outside),
+            "Broken: observe must stay within its arrays, but raised index is out of bounds",
+        ),
+        (
+            broken(observe=writes_half, observation_space=rl.Box(0, 8, (2,))),
+            r"observe must write the whole of `out` \(after 0 steps\)",
+        ),
+        (broken(step=pays_nan), "rewards must be finite, got nan"),
+        (broken(step=leaves_the_space, max_steps=5), "observations must lie in Box"),
+    ],
+)
 def test_what_the_check_finds(env, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.check_env(env, steps=100)
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"state": None}, "Broken: state must be"),
-    ({"state": [("x", object)]}, "Broken: state must be a record of numbers"),
-    ({"observation_space": rl.Box(0, 1, (2,), np.float64)}, "observation_space must be a Box of float32"),
-    ({"action_space": 3}, "action_space must be Discrete, or a Box of float32 with one axis, got 3"),
-    ({"step": None}, r"Broken: an environment needs the function step"),
-    ({"step": lambda state, action, stream: 0.0}, "Broken: the rules do not compile, or do not return what they must"),
-    ({"reset": lambda state: None}, "Broken: the rules do not compile"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"state": None}, "Broken: state must be"),
+        ({"state": [("x", object)]}, "Broken: state must be a record of numbers"),
+        ({"observation_space": rl.Box(0, 1, (2,), np.float64)}, "observation_space must be a Box of float32"),
+        ({"action_space": 3}, "action_space must be Discrete, or a Box of float32 with one axis, got 3"),
+        ({"step": None}, r"Broken: an environment needs the function step"),
+        (
+            {"step": lambda state, action, stream: 0.0},
+            "Broken: the rules do not compile, or do not return what they must",
+        ),
+        ({"reset": lambda state: None}, "Broken: the rules do not compile"),
+    ],
+)
 def test_a_description_that_cannot_be_right(changes, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.make(broken(**changes))
@@ -317,18 +334,21 @@ def test_rules_on_lanes_with_several_actions(width):
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.parametrize(("name", "actions", "message"), [
-    ("CartPole-v1", [0, 1], r"CartPole: actions must have shape \(3,\), got \(2,\)"),
-    ("CartPole-v1", 1, r"shape \(3,\), got \(\)"),
-    ("CartPole-v1", [0, 1, 2], "CartPole: actions must be 0 to 1, got 2 for environment 2"),
-    ("CartPole-v1", [0, -1, 0], "got -1 for environment 1"),
-    ("CartPole-v1", [0.0, 1.0, 1.0], "must be integers, got dtype float64"),
-    ("CartPole-v1", [True, False, True], "must be integers, got dtype bool"),
-    ("CartPole-v1", [[0, 1], [1]], "actions must have shape"),
-    ("Pendulum-v1", [0.0, 1.0, 1.0], r"Pendulum: actions must have shape \(3, 1\), got \(3,\)"),
-    ("Pendulum-v1", [[0.0], [np.nan], [1.0]], r"Pendulum: actions must be finite, got \[nan\] for environment 1"),
-    ("Pendulum-v1", [["a"], ["b"], ["c"]], "must be numbers"),
-])
+@pytest.mark.parametrize(
+    ("name", "actions", "message"),
+    [
+        ("CartPole-v1", [0, 1], r"CartPole: actions must have shape \(3,\), got \(2,\)"),
+        ("CartPole-v1", 1, r"shape \(3,\), got \(\)"),
+        ("CartPole-v1", [0, 1, 2], "CartPole: actions must be 0 to 1, got 2 for environment 2"),
+        ("CartPole-v1", [0, -1, 0], "got -1 for environment 1"),
+        ("CartPole-v1", [0.0, 1.0, 1.0], "must be integers, got dtype float64"),
+        ("CartPole-v1", [True, False, True], "must be integers, got dtype bool"),
+        ("CartPole-v1", [[0, 1], [1]], "actions must have shape"),
+        ("Pendulum-v1", [0.0, 1.0, 1.0], r"Pendulum: actions must have shape \(3, 1\), got \(3,\)"),
+        ("Pendulum-v1", [[0.0], [np.nan], [1.0]], r"Pendulum: actions must be finite, got \[nan\] for environment 1"),
+        ("Pendulum-v1", [["a"], ["b"], ["c"]], "must be numbers"),
+    ],
+)
 def test_actions_that_are_none_change_nothing(name, actions, message):
     env = rl.make(name, num_envs=3, seed=0)
     env.reset()
@@ -343,17 +363,23 @@ def test_a_step_before_reset():
         rl.make("CartPole-v1").step([0])
 
 
-@pytest.mark.parametrize(("arguments", "options", "message"), [
-    (("cartpole-v1",), {}, "there is no environment 'cartpole-v1'.*did you mean 'CartPole-v1'"),
-    (("CartPole-v1",), {"gravity": 1},
-     r"CartPole does not take these options.*gravity.*\(it has: sutton_barto_reward\)"),
-    (("CartPole-v1", 0), {}, "num_envs must be an integer from 1"),
-    (("CartPole-v1", 2.5), {}, "num_envs must be an integer"),
-    (("CartPole-v1", 1, -1), {}, "seed must be an integer from 0"),
-    (("CartPole-v1",), {"max_episode_steps": -3}, "max_episode_steps must be an integer from 0"),
-    ((7,), {}, "env must be a name, an Environment or a function"),
-    (("MinAtar/Breakout-v1",), {"sticky_action_prob": 2}, "sticky_action_prob must be in"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("cartpole-v1",), {}, "there is no environment 'cartpole-v1'.*did you mean 'CartPole-v1'"),
+        (
+            ("CartPole-v1",),
+            {"gravity": 1},
+            r"CartPole does not take these options.*gravity.*\(it has: sutton_barto_reward\)",
+        ),
+        (("CartPole-v1", 0), {}, "num_envs must be an integer from 1"),
+        (("CartPole-v1", 2.5), {}, "num_envs must be an integer"),
+        (("CartPole-v1", 1, -1), {}, "seed must be an integer from 0"),
+        (("CartPole-v1",), {"max_episode_steps": -3}, "max_episode_steps must be an integer from 0"),
+        ((7,), {}, "env must be a name, an Environment or a function"),
+        (("MinAtar/Breakout-v1",), {"sticky_action_prob": 2}, "sticky_action_prob must be in"),
+    ],
+)
 def test_environments_that_cannot_be_made(arguments, options, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.make(*arguments, **options)
@@ -368,8 +394,9 @@ def test_a_rule_that_raises():
 
     env = rl.make(broken(step=step), num_envs=3000, seed=0)
     env.reset()
-    with pytest.raises(rl.EnvError,
-                       match=r"Broken: step raised ValueError: too far, in environment \d+ at step \d of its episode"):
+    with pytest.raises(
+        rl.EnvError, match=r"Broken: step raised ValueError: too far, in environment \d+ at step \d of its episode"
+    ):
         for _ in range(9):
             env.step(np.zeros(3000, int))
     with pytest.raises(rl.EnvError, match="call reset before step"):
@@ -381,8 +408,11 @@ def test_a_state_of_something_else():
     env, other = rl.make("CartPole-v1", num_envs=3, seed=0), rl.make("CartPole-v1", num_envs=9, seed=0)
     env.reset()
     before = env.state
-    for wrong, message in ((other.state, "must be of 3 copies, got 9"), ({"data": 1}, "state must be what"),
-                           ({**before, "steps": before["steps"] * 1.0}, "must be int64")):
+    for wrong, message in (
+        (other.state, "must be of 3 copies, got 9"),
+        ({"data": 1}, "state must be what"),
+        ({**before, "steps": before["steps"] * 1.0}, "must be int64"),
+    ):
         with pytest.raises(rl.EnvError, match=message):
             env.state = wrong
     assert all(np.array_equal(v, before[k]) for k, v in env.state.items())
@@ -405,8 +435,13 @@ def test_spaces():
         and not rl.Discrete(3).contains(1.0)
     )
     assert rl.Box(0, 1, (2,)) == rl.Box([0, 0], [1, 1]) and not rl.Box(0, 1, (2,)).contains([0.0, np.nan])
-    for wrong in (lambda: rl.Discrete(0), lambda: rl.Discrete(2.0), lambda: rl.Box(1, 0, (2,)),
-                  lambda: rl.Box(np.nan, 1, (1,)), lambda: rl.Box([0, 1], 2, (3,))):
+    for wrong in (
+        lambda: rl.Discrete(0),
+        lambda: rl.Discrete(2.0),
+        lambda: rl.Box(1, 0, (2,)),
+        lambda: rl.Box(np.nan, 1, (1,)),
+        lambda: rl.Box([0, 1], 2, (3,)),
+    ):
         with pytest.raises(rl.EnvError):
             wrong()
 
@@ -419,8 +454,18 @@ def gymnasium():
     return module
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0",
-                                  "MountainCarContinuous-v0", "Breakout-v1", "GridWorld-v0"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CartPole-v1",
+        "Pendulum-v1",
+        "Acrobot-v1",
+        "MountainCar-v0",
+        "MountainCarContinuous-v0",
+        "Breakout-v1",
+        "GridWorld-v0",
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*(action space|observation space|Box|render|spec).*:UserWarning")
 def test_gymnasium_s_own_checker(gymnasium, name):
     from gymnasium.utils.env_checker import check_env
@@ -431,9 +476,11 @@ def test_gymnasium_s_own_checker(gymnasium, name):
 def test_one_environment_through_gymnasium(gymnasium):
     env = gymnasium.make("triskele/MountainCar-v0")
     a, _ = env.reset(seed=7)
-    assert env.observation_space.contains(a) and np.array_equal(
-        a, env.reset(seed=7)[0]
-    ) and not np.array_equal(a, env.reset()[0])
+    assert (
+        env.observation_space.contains(a)
+        and np.array_equal(a, env.reset(seed=7)[0])
+        and not np.array_equal(a, env.reset()[0])
+    )
     steps = [env.step(0)[3] for _ in range(200)]
     assert steps == [False] * 199 + [True]  # its time limit
 
@@ -453,8 +500,10 @@ def test_many_environments_through_gymnasium(gymnasium):
     np.testing.assert_array_equal(env.reset(seed=3)[0], ours.reset(seed=3)[0])
     for a in ours.action_space.sample(0, 300).reshape(60, 5):
         assert_same([env.step(a)[:4]], [ours.step(a)[:4]])
-    assert gymnasium.make_vec("triskele/CartPole-v1", num_envs=2,
-                              max_episode_steps=9).unwrapped._env.max_episode_steps == 9
+    assert (
+        gymnasium.make_vec("triskele/CartPole-v1", num_envs=2, max_episode_steps=9).unwrapped._env.max_episode_steps
+        == 9
+    )
 
 
 def test_an_environment_of_gymnasium_in_place_of_ours(gymnasium):
@@ -482,8 +531,11 @@ def test_spaces_of_gymnasium_that_do_not_fit(gymnasium):
 
 def test_without_gymnasium(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ImportError, match=r"'LunarLander-v3', which is none of ours: needs gymnasium \(pip install "
-                                          r'"triskele\[rl\]"'):
+    with pytest.raises(
+        ImportError,
+        match=r"'LunarLander-v3', which is none of ours: needs gymnasium \(pip install "
+        r'"triskele\[rl\]"',
+    ):
         rl.make("LunarLander-v3")
     with pytest.raises(rl.EnvError, match="did you mean 'Acrobot-v1'"):
         rl.make("Acrobat-v1")

@@ -17,8 +17,14 @@ ULP = {"CartPole-v1": 2, "Pendulum-v1": 2, "Acrobot-v1": 8, "MountainCar-v0": 1,
 @pytest.fixture(scope="module")
 def trajectories():
     with np.load(DATA / "gym_trajectories.npz") as file:
-        return {name: {k.removeprefix(f"{name.replace('-', '_')}_"): file[k] for k in file
-                       if k.startswith(name.replace("-", "_"))} for name in GYM}
+        return {
+            name: {
+                k.removeprefix(f"{name.replace('-', '_')}_"): file[k]
+                for k in file
+                if k.startswith(name.replace("-", "_"))
+            }
+            for name in GYM
+        }
 
 
 def age(episode):
@@ -65,13 +71,21 @@ def test_every_recorded_step_of_breakout():
     with np.load(DATA / "minatar_breakout.npz") as file:
         t = dict(file)
     n = len(t["action"])
-    before, after = (dict(zip(t["fields"].tolist(), t[k].T.astype(np.int64),
-                              strict=True)) for k in ("state", "next_state"))
+    before, after = (
+        dict(zip(t["fields"].tolist(), t[k].T.astype(np.int64), strict=True)) for k in ("state", "next_state")
+    )
     env = rl.make("MinAtar/Breakout-v0", num_envs=n, seed=0, sticky_action_prob=0)
     env.reset()
     data = env.arrays.data[:n]
-    ours = {"ball_y": "ball_y", "ball_x": "ball_x", "ball_dir": "direction", "pos": "paddle", "strike": "strike",
-            "last_x": "last_x", "last_y": "last_y"}
+    ours = {
+        "ball_y": "ball_y",
+        "ball_x": "ball_x",
+        "ball_dir": "direction",
+        "pos": "paddle",
+        "strike": "strike",
+        "last_x": "last_x",
+        "last_y": "last_y",
+    }
     for theirs, field in ours.items():
         data[field] = before[theirs]
     data["bricks"] = t["bricks"][:, 10:40].astype(np.int64) @ (1 << np.arange(30))
@@ -104,11 +118,16 @@ def test_sticky_actions_repeat_the_last_one():
     assert abs(moved - 0.75) < 4 * np.sqrt(0.75 * 0.25 / n)
 
 
-@pytest.mark.parametrize(("name", "low", "high"), [
-    ("CartPole-v1", [-0.05] * 4, [0.05] * 4), ("Pendulum-v1", [-np.pi, -1],
-                                               [np.pi, 1]), ("Acrobot-v1", [-0.1] * 4, [0.1] * 4),
-    ("MountainCar-v0", [-0.6, 0], [-0.4, 0]), ("MountainCarContinuous-v0", [-0.6, 0], [-0.4, 0]),
-])
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("CartPole-v1", [-0.05] * 4, [0.05] * 4),
+        ("Pendulum-v1", [-np.pi, -1], [np.pi, 1]),
+        ("Acrobot-v1", [-0.1] * 4, [0.1] * 4),
+        ("MountainCar-v0", [-0.6, 0], [-0.4, 0]),
+        ("MountainCarContinuous-v0", [-0.6, 0], [-0.4, 0]),
+    ],
+)
 def test_first_states_are_uniform(name, low, high):
     n = 8192
     env = rl.make(name, num_envs=n, seed=1)
@@ -118,16 +137,22 @@ def test_first_states_are_uniform(name, low, high):
         if a < b:
             u = np.sort((x - a) / (b - a))
             assert np.abs(u - (np.arange(n) + 0.5) / n).max() < 1.95 / np.sqrt(n)  # Kolmogorov and Smirnov, 1 in 1000
-    assert np.abs(np.corrcoef(env.arrays.data)[~np.eye(len(low),
-                                                       dtype=bool)]).max(initial=0) < 0.05 if 0 not in high else True
+    assert (
+        np.abs(np.corrcoef(env.arrays.data)[~np.eye(len(low), dtype=bool)]).max(initial=0) < 0.05
+        if 0 not in high
+        else True
+    )
 
 
 def test_the_ball_of_breakout_starts_on_either_side():
     env = rl.make("MinAtar/Breakout-v1", num_envs=4096, seed=0)
     env.reset()
     x, direction = env.arrays.data["ball_x"], env.arrays.data["direction"]
-    assert abs((x == 9).mean()
-               - 0.5) < 0.04 and np.array_equal(direction, np.where(x == 9, 3, 2)) and set(x.tolist()) == {0, 9}
+    assert (
+        abs((x == 9).mean() - 0.5) < 0.04
+        and np.array_equal(direction, np.where(x == 9, 3, 2))
+        and set(x.tolist()) == {0, 9}
+    )
 
 
 def test_grid_world_has_the_values_of_the_book():
@@ -149,12 +174,15 @@ def test_grid_world_has_the_values_of_the_book():
     assert np.abs(values[[0, 1, 2, 4, 6, 8, 9, 10, 11]] - book).max() < 0.01
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"layout": ["S.", "."]}, "layout must be rows of the same length"),
-    ({"layout": ["..G"]}, "must have a start S"),
-    ({"layout": ["S?"]}, "of the cells . S # G X"),
-    ({"slip": 2}, "slip must be in"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": ["S.", "."]}, "layout must be rows of the same length"),
+        ({"layout": ["..G"]}, "must have a start S"),
+        ({"layout": ["S?"]}, "of the cells . S # G X"),
+        ({"slip": 2}, "slip must be in"),
+    ],
+)
 def test_a_grid_world_that_is_none(options, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.make("GridWorld-v0", **options)
@@ -197,6 +225,7 @@ def test_steps_from_anywhere_are_gymnasium_s(name, in_float32):
         np.testing.assert_allclose(obs[k], expected, rtol=1.2e-7, atol=1.2e-7)
         # Acrobot at full speed moves by several turns in one step of the integrator, which enlarges what is lost to
         # rounding
-        np.testing.assert_allclose(env.arrays.data[:, k], original.state, rtol=0,
-                                   atol=1e-11 if name == "Acrobot-v1" else 1e-13)
+        np.testing.assert_allclose(
+            env.arrays.data[:, k], original.state, rtol=0, atol=1e-11 if name == "Acrobot-v1" else 1e-13
+        )
         assert abs(reward[k] - pay) < 1e-12 and terminated[k] == over

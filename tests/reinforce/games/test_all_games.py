@@ -4,8 +4,10 @@ import pytest
 
 from triskele import reinforce as rl
 
-WITH_ARGUMENTS = {"MatrixGame": lambda: rl.games.MatrixGame([[[3, 0], [5, 1]], [[3, 5], [0, 1]]]),
-                  "Go": lambda: rl.games.Go(5)}
+WITH_ARGUMENTS = {
+    "MatrixGame": lambda: rl.games.MatrixGame([[[3, 0], [5, 1]], [[3, 5], [0, 1]]]),
+    "Go": lambda: rl.games.Go(5),
+}
 
 
 @pytest.mark.parametrize("name", dir(rl.games))

@@ -184,8 +184,10 @@ def test_pushing(tiles):
         played = state.play(action)
         assert board_of(played) == after.tolist(), name
         assert played.data[0]["score"] == sum(scores) and played.player == rl.CHANCE
-        np.testing.assert_allclose(played.chance.reshape(4, 4, 2)[after == 0],
-                                   np.broadcast_to([0.9, 0.1], ((after == 0).sum(), 2)) / (after == 0).sum())
+        np.testing.assert_allclose(
+            played.chance.reshape(4, 4, 2)[after == 0],
+            np.broadcast_to([0.9, 0.1], ((after == 0).sum(), 2)) / (after == 0).sum(),
+        )
         assert not played.chance.reshape(4, 4, 2)[after != 0].any()
     assert state.legal_actions == legal and state.terminal == (not legal)
 
@@ -218,6 +220,6 @@ def test_names_of_moves_in_2048():
     assert [state.game.action_name(state, k) for k in (0, 1, 13)] == ["2 at 1,1", "4 at 1,1", "4 at 2,3"]
     state = state.play(0, 13)
     assert [state.game.action_name(state, k) for k in range(4)] == ["up", "right", "down", "left"]
-    assert np.argwhere(
-        state.observation()[1:]
-    ).tolist() == [[0, 0, 0], [1, 1, 2]] and state.observation()[0].sum() == 14
+    assert (
+        np.argwhere(state.observation()[1:]).tolist() == [[0, 0, 0], [1, 1, 2]] and state.observation()[0].sum() == 14
+    )

@@ -74,9 +74,14 @@ def put(array, k, value):  # a user's helper: bounds are not checked in it
 
 def broken(**changes):
     """Matches with other rules or attributes."""
-    return type("Matches", (Matches,),
-                {k: staticmethod(v) if callable(v) and k not in ("draw", "action_name", "parse_action") else v for k,
-                 v in changes.items()})()
+    return type(
+        "Matches",
+        (Matches,),
+        {
+            k: staticmethod(v) if callable(v) and k not in ("draw", "action_name", "parse_action") else v
+            for k, v in changes.items()
+        },
+    )()
 
 
 # -------------------------------------------------------------------------------------------------- what is wrong with
@@ -184,8 +189,10 @@ BROKEN = {
         (forgets_its_mask, r"legal_actions must write every element of mask, .* does not write \[1\], after \(\)"),
         (allows_nothing, r"legal_actions allows nothing, though the game is not over, after \(\d"),
         (writes_beyond_the_mask, r"legal_actions raised IndexError: .*, after \(\)"),
-        (writes_beyond_the_mask_in_a_helper,
-         r"legal_actions writes outside of mask, which has the shape \(2,\), after \(\)"),
+        (
+            writes_beyond_the_mask_in_a_helper,
+            r"legal_actions writes outside of mask, which has the shape \(2,\), after \(\)",
+        ),
         (changes_the_state, "legal_actions changes the state, which only initial and step may do, after"),
         (divides_by_a_word, "legal_actions cannot be compiled: .*undefined_word"),
     ],
@@ -212,8 +219,12 @@ BROKEN = {
         (sees_nan, r"observe must give finite numbers, got (nan|-inf) at \[1\], after \(\d"),
         (has_the_wrong_shape, "observe cannot be compiled"),
     ],
-    "chance": [(sums_to_less,
-                r"chance must give probabilities that sum to 1, got \[0.25, 0.7\] with the sum 0.95, after \(\d,\)")],
+    "chance": [
+        (
+            sums_to_less,
+            r"chance must give probabilities that sum to 1, got \[0.25, 0.7\] with the sum 0.95, after \(\d,\)",
+        )
+    ],
     "random_action": [
         (prefers_one, r"random_action must be uniform, but of 1000 draws \d+ were [01], and \d+ were [01], after \("),
         (is_often_illegal, r"random_action drew 1, which is not legal \(legal: \[0\]\), after \(\d"),
@@ -225,28 +236,35 @@ def test_a_right_game_passes():
     rl.check_game(Matches())
 
 
-@pytest.mark.parametrize(("rule", "function", "message"),
-                         [(rule, *case) for rule, cases in BROKEN.items() for case in cases])
+@pytest.mark.parametrize(
+    ("rule", "function", "message"), [(rule, *case) for rule, cases in BROKEN.items() for case in cases]
+)
 def test_broken_rules(rule, function, message):
     with pytest.raises(rl.GameError, match=f"^Matches: ({message})"):
         rl.check_game(broken(**{rule: function}), games=10)
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"num_players": 0}, "num_players must be an integer >= 1, got 0"),
-    ({"max_length": None}, "max_length must be an integer >= 1, got None"),
-    ({"observation_shape": [2]}, r"observation_shape must be a tuple of positive integers, got \[2\]"),
-    ({"observation_shape": ()}, "observation_shape must be a tuple of positive integers"),
-    ({"num_outcomes": 0}, "num_outcomes must be positive where there is a rule chance, and else 0, got 0"),
-    ({"chance": None}, "num_outcomes must be positive where there is a rule chance, and else 0, got 2"),
-    ({"step": lambda state: None}, r"step must have the arguments \(state, action\), got \(state\)"),
-    ({"state": "left"}, "state must be a list of fields"),
-    ({"terminal": never_ends, "random_action": None}, "terminal must be True after at most max_length = 12 moves"),
-    ({"max_length": 3}, "terminal must be True after at most max_length = 3 moves"),
-    ({"draw": lambda self, state: "\x1b[31mred"}, "draw must give text without control sequences"),
-    ({"action_name": lambda self, state, action: "take"}, "action_name must give different actions different names"),
-    ({"parse_action": lambda self, state, text: 1 - int(text)}, "parse_action must read '.' as action"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_players": 0}, "num_players must be an integer >= 1, got 0"),
+        ({"max_length": None}, "max_length must be an integer >= 1, got None"),
+        ({"observation_shape": [2]}, r"observation_shape must be a tuple of positive integers, got \[2\]"),
+        ({"observation_shape": ()}, "observation_shape must be a tuple of positive integers"),
+        ({"num_outcomes": 0}, "num_outcomes must be positive where there is a rule chance, and else 0, got 0"),
+        ({"chance": None}, "num_outcomes must be positive where there is a rule chance, and else 0, got 2"),
+        ({"step": lambda state: None}, r"step must have the arguments \(state, action\), got \(state\)"),
+        ({"state": "left"}, "state must be a list of fields"),
+        ({"terminal": never_ends, "random_action": None}, "terminal must be True after at most max_length = 12 moves"),
+        ({"max_length": 3}, "terminal must be True after at most max_length = 3 moves"),
+        ({"draw": lambda self, state: "\x1b[31mred"}, "draw must give text without control sequences"),
+        (
+            {"action_name": lambda self, state, action: "take"},
+            "action_name must give different actions different names",
+        ),
+        ({"parse_action": lambda self, state, text: 1 - int(text)}, "parse_action must read '.' as action"),
+    ],
+)
 def test_broken_descriptions(changes, message):
     with pytest.raises(rl.GameError, match=f"^Matches: {message}"):
         rl.check_game(broken(**changes), games=3)
@@ -272,18 +290,28 @@ def test_a_right_game_of_python_passes():
     rl.check_game(Countdown())
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"legal_actions": lambda self, position: []}, r"there must be legal actions, in range, got \[\], after \(\)"),
-    ({"legal_actions": lambda self, position: [2]}, r"there must be legal actions, in range, got \[2\], after \(\)"),
-    ({"player": lambda self, position: 2}, r"the player must be 0 to 1, or CHANCE, got 2, after \(\)"),
-    ({"observe": lambda self, position, player: [position[0] / 0]},
-     r"raised ZeroDivisionError: division by zero, after \(\)"),
-    ({"observe": lambda self, position, player: [np.inf]}, "an observation must be finite"),
-    ({"returns": lambda self, position: [np.nan, 0.0]},
-     r"returns must be 2 finite numbers, got \[nan  0.\], after \(\d"),
-    ({"max_length": 2}, r"the game must be over after at most max_length = 2 moves, after \(\d, \d\)"),
-    ({"copy": lambda self, position: position}, r"playing \d must leave the position as it was, after \(\)"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"legal_actions": lambda self, position: []}, r"there must be legal actions, in range, got \[\], after \(\)"),
+        (
+            {"legal_actions": lambda self, position: [2]},
+            r"there must be legal actions, in range, got \[2\], after \(\)",
+        ),
+        ({"player": lambda self, position: 2}, r"the player must be 0 to 1, or CHANCE, got 2, after \(\)"),
+        (
+            {"observe": lambda self, position, player: [position[0] / 0]},
+            r"raised ZeroDivisionError: division by zero, after \(\)",
+        ),
+        ({"observe": lambda self, position, player: [np.inf]}, "an observation must be finite"),
+        (
+            {"returns": lambda self, position: [np.nan, 0.0]},
+            r"returns must be 2 finite numbers, got \[nan  0.\], after \(\d",
+        ),
+        ({"max_length": 2}, r"the game must be over after at most max_length = 2 moves, after \(\d, \d\)"),
+        ({"copy": lambda self, position: position}, r"playing \d must leave the position as it was, after \(\)"),
+    ],
+)
 def test_broken_games_of_python(changes, message):
     with pytest.raises(rl.GameError, match=f"Countdown: {message}"):
         rl.check_game(type("Countdown", (Countdown,), changes)())

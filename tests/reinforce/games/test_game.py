@@ -35,12 +35,15 @@ def test_positions_have_no_gaps_that_copies_fill_with_anything():
         assert not (states.copy().view(np.uint8).any() or states[np.arange(100)].view(np.uint8).any())
 
 
-@pytest.mark.parametrize(("moves", "action", "message"), [
-    ((3,), 3, r"TicTacToe: action 3 is not legal after \(3,\) \(legal: \[0, 1, 2, 4"),
-    ((), 9, "action 9 is not legal"),
-    ((), True, "action True is not legal"),
-    ((0, 3, 1, 4, 2), 5, r"the game is over after \(0, 3, 1, 4, 2\)"),
-])
+@pytest.mark.parametrize(
+    ("moves", "action", "message"),
+    [
+        ((3,), 3, r"TicTacToe: action 3 is not legal after \(3,\) \(legal: \[0, 1, 2, 4"),
+        ((), 9, "action 9 is not legal"),
+        ((), True, "action True is not legal"),
+        ((0, 3, 1, 4, 2), 5, r"the game is over after \(0, 3, 1, 4, 2\)"),
+    ],
+)
 def test_illegal_actions(moves, action, message):
     state = rl.games.TicTacToe().initial_state().play(*moves)
     with pytest.raises(rl.IllegalActionError, match=message):
@@ -62,8 +65,9 @@ def test_a_game_without_its_rules():
         def initial(state):
             pass
 
-    with pytest.raises(rl.GameError, match="Empty: a game needs the functions player, legal_actions, step, terminal, "
-                                           "returns, observe"):
+    with pytest.raises(
+        rl.GameError, match="Empty: a game needs the functions player, legal_actions, step, terminal, returns, observe"
+    ):
         Empty().initial_state()
 
 
@@ -78,8 +82,9 @@ def test_fingerprints_follow_what_machine_code_depends_on():
         return function
 
     assert fingerprint(made(1, 2)) == fingerprint(made(1, 2))
-    assert len({fingerprint(made(1, 2)), fingerprint(made(2, 2)), fingerprint(made(1, 3)),
-                fingerprint(made(1.0, 2))}) == 4
+    assert (
+        len({fingerprint(made(1, 2)), fingerprint(made(2, 2)), fingerprint(made(1, 3)), fingerprint(made(1.0, 2))}) == 4
+    )
     with pytest.raises(rl.GameError, match="'constant' is a dict, which compiled code cannot keep"):
         fingerprint(made({}, 2))
 

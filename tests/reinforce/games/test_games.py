@@ -69,8 +69,10 @@ def perft(states, masks, actions, counts):
 '''
 
 
-@pytest.mark.parametrize(("name", "depth"), [("tic_tac_toe", 9), ("connect_four", 8), ("othello", 8),
-                                             ("breakthrough", 4), ("hex(board_size=5)", 4)])
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [("tic_tac_toe", 9), ("connect_four", 8), ("othello", 8), ("breakthrough", 4), ("hex(board_size=5)", 4)],
+)
 def test_number_of_move_sequences(name, depth):
     game = named(name)
     rules = {f"rule_{n}": f for n, f in game.compiled._asdict().items() if f is not None}
@@ -104,8 +106,9 @@ def test_boards_and_legal_actions_of_openspiel(name):
             else:
                 assert shown(str(state)) == shown("\n".join(line for line in there["board"] if not line.endswith(":")))
             if name in ("othello", "breakthrough"):
-                theirs = {ours(name, a): text.rstrip("*") for a,
-                          text in zip(there["legal"], there["names"], strict=True)}
+                theirs = {
+                    ours(name, a): text.rstrip("*") for a, text in zip(there["legal"], there["names"], strict=True)
+                }
                 assert {a: game.action_name(state, a) for a in state.legal_actions} == theirs
             assert state.terminal == (there["player"] == -4)
             assert state.returns.tolist() == there["returns"] if state.terminal else state.player == there["player"]
@@ -149,8 +152,17 @@ def solve(game):
     return values[0], dict(zip(layers[0][5].tolist(), of_children.tolist(), strict=True)), len(distinct)
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "hex(board_size=2)", "hex(board_size=3)",
-                                  "connect_four(rows=4,columns=4)", "breakthrough(rows=4,columns=3)", "nim"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tic_tac_toe",
+        "hex(board_size=2)",
+        "hex(board_size=3)",
+        "connect_four(rows=4,columns=4)",
+        "breakthrough(rows=4,columns=3)",
+        "nim",
+    ],
+)
 def test_values_of_small_games(name):
     known = data("small_game_values.json")[name]
     value, children, distinct = solve(named(name))
@@ -163,20 +175,25 @@ def test_othello_passes_where_nothing_can_be_captured():
     game, played = named("othello"), data("random_playthroughs.json.gz")["othello"][8]["actions"]
     for ply in (k for k, action in enumerate(played) if action == 64):
         state = game.initial_state().play(*played[:ply])
-        assert state.legal_actions == [64] and game.action_name(state, 64) == "pass" and game.parse_action(
-            state, "pass"
-        ) == 64
+        assert (
+            state.legal_actions == [64]
+            and game.action_name(state, 64) == "pass"
+            and game.parse_action(state, "pass") == 64
+        )
         assert str(state.play(64)) == str(state) and state.play(64).player != state.player
 
 
-@pytest.mark.parametrize(("make", "moves", "actions"), [
-    (lambda: rl.games.TicTacToe(), ["b2", "a1"], (4, 0)),
-    (lambda: rl.games.ConnectFour(), ["d", "g"], (3, 6)),
-    (lambda: rl.games.Othello(), ["d3", "c5"], (19, 34)),
-    (lambda: rl.games.Breakthrough(), ["a7b6", "h2h3"], (3 * 8 + 2, 3 * 55 + 1)),
-    (lambda: rl.games.Hex(3), ["c1", "b3"], (2, 7)),
-    (lambda: rl.games.Nim(), ["d7", "a1"], (27, 0)),
-])
+@pytest.mark.parametrize(
+    ("make", "moves", "actions"),
+    [
+        (lambda: rl.games.TicTacToe(), ["b2", "a1"], (4, 0)),
+        (lambda: rl.games.ConnectFour(), ["d", "g"], (3, 6)),
+        (lambda: rl.games.Othello(), ["d3", "c5"], (19, 34)),
+        (lambda: rl.games.Breakthrough(), ["a7b6", "h2h3"], (3 * 8 + 2, 3 * 55 + 1)),
+        (lambda: rl.games.Hex(3), ["c1", "b3"], (2, 7)),
+        (lambda: rl.games.Nim(), ["d7", "a1"], (27, 0)),
+    ],
+)
 def test_moves_as_players_write_them(make, moves, actions):
     state = make().initial_state()
     for text, action in zip(moves, actions, strict=True):
@@ -210,21 +227,26 @@ def test_payoffs_of_three_players():
     assert str(state) == "moves 1 2: payoffs (10, 22, 34) (11, 23, 35)"
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: rl.games.ConnectFour(8, 8),
-     r"ConnectFour: \(rows \+ 1\) \* columns must be at most 63, .* got 8 rows and 8 columns"),
-    (lambda: rl.games.ConnectFour(1, 30), "and columns at most 26"),
-    (lambda: rl.games.ConnectFour(0, 7), "must be integers >= 1, got 0, 7, 4"),
-    (lambda: rl.games.ConnectFour(6.0, 7), "must be integers >= 1, got 6.0"),
-    (lambda: rl.games.Breakthrough(9, 8), "at most 64 cells, got 9 rows and 8 columns"),
-    (lambda: rl.games.Breakthrough(2, 8), "at least 3 rows"),
-    (lambda: rl.games.Hex(27), "Hex: size must be an integer from 1 to 26, got 27"),
-    (lambda: rl.games.Nim(()), "heaps must be 1 to 26 integers >= 1"),
-    (lambda: rl.games.Nim((1, 0)), "heaps must be 1 to 26 integers >= 1"),
-    (lambda: rl.games.MatrixGame([[1, 2], [3, 4]]), r"must have the shape \(players, .* got shape \(2, 2\)"),
-    (lambda: rl.games.MatrixGame([[1, np.nan]]), r"must be finite, got nan at 0, 1"),
-    (lambda: rl.games.MatrixGame([[1, 2], [3]]), "must be an array of numbers"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: rl.games.ConnectFour(8, 8),
+            r"ConnectFour: \(rows \+ 1\) \* columns must be at most 63, .* got 8 rows and 8 columns",
+        ),
+        (lambda: rl.games.ConnectFour(1, 30), "and columns at most 26"),
+        (lambda: rl.games.ConnectFour(0, 7), "must be integers >= 1, got 0, 7, 4"),
+        (lambda: rl.games.ConnectFour(6.0, 7), "must be integers >= 1, got 6.0"),
+        (lambda: rl.games.Breakthrough(9, 8), "at most 64 cells, got 9 rows and 8 columns"),
+        (lambda: rl.games.Breakthrough(2, 8), "at least 3 rows"),
+        (lambda: rl.games.Hex(27), "Hex: size must be an integer from 1 to 26, got 27"),
+        (lambda: rl.games.Nim(()), "heaps must be 1 to 26 integers >= 1"),
+        (lambda: rl.games.Nim((1, 0)), "heaps must be 1 to 26 integers >= 1"),
+        (lambda: rl.games.MatrixGame([[1, 2], [3, 4]]), r"must have the shape \(players, .* got shape \(2, 2\)"),
+        (lambda: rl.games.MatrixGame([[1, np.nan]]), r"must be finite, got nan at 0, 1"),
+        (lambda: rl.games.MatrixGame([[1, 2], [3]]), "must be an array of numbers"),
+    ],
+)
 def test_boards_that_cannot_be(make, message):
     with pytest.raises(rl.GameError, match=message):
         make()

@@ -30,8 +30,16 @@ def go(size, komi=0.5, superko=True):
 def written(state):
     """The board as OpenSpiel writes it."""
     rows = [line[:3] + line[3:].replace(" ", "").replace(".", "+") for line in str(state).split("\n")]
-    return "\n".join([f"GoState(komi={state.game.komi:g}, to_play={'BW'[len(state.moves) % 2]}, "
-                      f"history.size()={len(state.moves)})", "", *rows[:-1], rows[-1].upper(), ""])
+    return "\n".join(
+        [
+            f"GoState(komi={state.game.komi:g}, to_play={'BW'[len(state.moves) % 2]}, "
+            f"history.size()={len(state.moves)})",
+            "",
+            *rows[:-1],
+            rows[-1].upper(),
+            "",
+        ]
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -51,8 +59,9 @@ def test_rule_cases(case, superko):
         assert state.returns.tolist() == case["returns"]
 
 
-@pytest.mark.parametrize(("name", "size", "komi"), [("go(board_size=5,komi=0.5)", 5, 0.5),
-                                                    ("go(board_size=9,komi=7.5)", 9, 7.5)])
+@pytest.mark.parametrize(
+    ("name", "size", "komi"), [("go(board_size=5,komi=0.5)", 5, 0.5), ("go(board_size=9,komi=7.5)", 9, 7.5)]
+)
 def test_games_of_openspiel(name, size, komi):
     for played in PLAYED[name]:
         state = go(size, komi, superko=False).initial_state()
@@ -86,8 +95,10 @@ def test_number_of_games():
     def perft(state, depth):
         if state.terminal:
             return 0
-        return len(state.legal_actions) if depth == 1 else sum(
-            perft(state.play(a), depth - 1) for a in state.legal_actions
+        return (
+            len(state.legal_actions)
+            if depth == 1
+            else sum(perft(state.play(a), depth - 1) for a in state.legal_actions)
         )
 
     assert [perft(go(5).initial_state(), d) for d in (1, 2)] == [26, 651]
@@ -141,8 +152,10 @@ def assert_same_as_the_twin(size, superko, seed):
 def test_superko_forbids_what_simple_ko_allows():
     """Sending two stones and returning one: White took c2 and c3, Black would take c1 and make the board of move 4."""
     moves = ["b1", "b3", "c2", "b2", "c3", "c1"]
-    with_ko, with_superko = (functools.reduce(lambda state, move: state.play(game.parse_action(state, move)), moves,
-                                              game.initial_state()) for game in (go(3, 0.5, False), go(3)))
+    with_ko, with_superko = (
+        functools.reduce(lambda state, move: state.play(game.parse_action(state, move)), moves, game.initial_state())
+        for game in (go(3, 0.5, False), go(3))
+    )
     assert str(with_ko) == str(with_superko) == " 3 . O .\n 2 . O .\n 1 . X O\n   a b c"
     c2 = 5
     assert c2 in with_ko.legal_actions and c2 not in with_superko.legal_actions
@@ -162,15 +175,18 @@ def with_stones(game, black, white):
 COLUMNS = {c: [f"{c}{r}" for r in range(1, 6)] for c in "abcde"}
 
 
-@pytest.mark.parametrize(("black", "white", "komi", "result"), [
-    (COLUMNS["b"], COLUMNS["d"], 0, 0),  # ten each: column c reaches both
-    (COLUMNS["b"], COLUMNS["d"], 0.5, -1),
-    (COLUMNS["c"], COLUMNS["d"], 0.5, 1),  # 15 : 10
-    # stones that could be taken live if they are not: column a reaches both, 5 : 11
-    (COLUMNS["b"], [*COLUMNS["d"], "a1"], 0, -1),
-    (COLUMNS["c"], [], 0.5, 1),
-    ([], [], 0, 0),  # an empty board reaches nobody
-])
+@pytest.mark.parametrize(
+    ("black", "white", "komi", "result"),
+    [
+        (COLUMNS["b"], COLUMNS["d"], 0, 0),  # ten each: column c reaches both
+        (COLUMNS["b"], COLUMNS["d"], 0.5, -1),
+        (COLUMNS["c"], COLUMNS["d"], 0.5, 1),  # 15 : 10
+        # stones that could be taken live if they are not: column a reaches both, 5 : 11
+        (COLUMNS["b"], [*COLUMNS["d"], "a1"], 0, -1),
+        (COLUMNS["c"], [], 0.5, 1),
+        ([], [], 0, 0),  # an empty board reaches nobody
+    ],
+)
 def test_area(black, white, komi, result):
     state = with_stones(go(5, komi), black, white)
     assert state.terminal and state.returns.tolist() == [result, -result]

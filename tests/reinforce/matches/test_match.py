@@ -60,8 +60,9 @@ def test_payoffs_of_many_players():
 
     result = play({"one": one, "zero": zero, "nil": zero}, games=3, game=rl.games.MatrixGame(payoffs))
     seat = [[(i - k) % 3 for i in range(3)] for k in range(3)]
-    expected = [[payoffs[seat[k][i]][tuple(int(s == seat[k][0]) for s in range(3))] for i in range(3)]
-                for k in range(3)]
+    expected = [
+        [payoffs[seat[k][i]][tuple(int(s == seat[k][0]) for s in range(3))] for i in range(3)] for k in range(3)
+    ]
     assert result.returns.tolist() == expected
     assert (result.wins.sum(), result.draws.sum()) == (1, 4)  # (5, 5, 1) and (1, 2, 2) have two winners each
     assert result.points.sum(axis=1) == pytest.approx([1, 1, 1])
@@ -107,8 +108,11 @@ def test_searches_and_networks_play():
     assert result.losses[0] == 0
     assert all(moves[0] == 4 for moves, f in zip(result.moves, result.first, strict=True) if f == 1)
     other = policy.Policy(center_first.head, (18,), num_actions=9)
-    with pytest.raises(rl.GameError, match=r"must take observations of shape \(2, 3, 3\) and have 9 actions as "
-                                           r"TicTacToe has, got \(18,\) and 9"):
+    with pytest.raises(
+        rl.GameError,
+        match=r"must take observations of shape \(2, 3, 3\) and have 9 actions as "
+        r"TicTacToe has, got \(18,\) and 9",
+    ):
         play([other, first])
 
 
@@ -155,30 +159,48 @@ def test_people_type_their_moves(monkeypatch, capsys):
     assert told.endswith("  a b c\n1 x o x\n2 . x .\n3 x o o\nplayers got 1, -1\n")
 
 
-@pytest.mark.parametrize(("players", "error", "message"), [
-    ([first], rl.GameError, "TicTacToe needs 2 players, got 1"),
-    ([first, "me"], rl.GameError,
-     r"a player must be a search, a policy, a function of a position, Random\(\) or Human\(\), got 'me'"),
-    ([first, rl.Random], rl.GameError, "a player must be a search"),
-    ([first, lambda state: 0], rl.IllegalActionError,
-     r"<lambda> played 0, which is not legal in the position of TicTacToe after \(0,\) \(legal: \[1, 2"),
-    ([first, lambda state: 1.0], rl.IllegalActionError, "<lambda> played 1.0, which is not legal"),
-    ([first, lambda state: None], rl.IllegalActionError, "<lambda> played None, which is not legal"),
-    ([first, lambda state: [1, 2]], rl.GameError,
-     r"actions of <lambda> must have shape \(5,\), got \(5, 2\) \(one for each position\)"),
-    ([first, lambda state: 1 // 0], rl.GameError,
-     r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(\)$"),
-])
+@pytest.mark.parametrize(
+    ("players", "error", "message"),
+    [
+        ([first], rl.GameError, "TicTacToe needs 2 players, got 1"),
+        (
+            [first, "me"],
+            rl.GameError,
+            r"a player must be a search, a policy, a function of a position, Random\(\) or Human\(\), got 'me'",
+        ),
+        ([first, rl.Random], rl.GameError, "a player must be a search"),
+        (
+            [first, lambda state: 0],
+            rl.IllegalActionError,
+            r"<lambda> played 0, which is not legal in the position of TicTacToe after \(0,\) \(legal: \[1, 2",
+        ),
+        ([first, lambda state: 1.0], rl.IllegalActionError, "<lambda> played 1.0, which is not legal"),
+        ([first, lambda state: None], rl.IllegalActionError, "<lambda> played None, which is not legal"),
+        (
+            [first, lambda state: [1, 2]],
+            rl.GameError,
+            r"actions of <lambda> must have shape \(5,\), got \(5, 2\) \(one for each position\)",
+        ),
+        (
+            [first, lambda state: 1 // 0],
+            rl.GameError,
+            r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(\)$",
+        ),
+    ],
+)
 def test_players_who_do_wrong(players, error, message):
     with pytest.raises(error, match=f"play_match: {message}"):
         play(players)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"games": 0}, "games must be an integer >= 1, got 0"),
-    ({"games": 2.0}, "games must be an integer >= 1, got 2.0"),
-    ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"games": 0}, "games must be an integer >= 1, got 0"),
+        ({"games": 2.0}, "games must be an integer >= 1, got 2.0"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+    ],
+)
 def test_matches_that_cannot_be(arguments, message):
     with pytest.raises(rl.GameError, match=message):
         play([first, last], **arguments)

@@ -130,6 +130,7 @@ def test_a_tree_does_not_depend_on_those_beside_it(policy):
 
 def test_priors_count_as_in_a_search_that_is_compiled_as_a_whole():
     """PUCT's N, and the visits of the parent that a score is given, do not depend on where values come from."""
+
     def compiled(state, values, priors):
         values[0] = values[1] = 0.0
         for a in range(9):
@@ -186,12 +187,16 @@ def test_tensors_that_carry_gradients():
     np.testing.assert_array_equal(one.visits, other.visits)
 
 
-@pytest.mark.parametrize("options", [
-    {"evaluator": in_python},
-    {},
-    {"policy": rl.Gumbel()},
-    {"evaluator": rl.RandomRollout()},
-], ids=["function", "network", "gumbel", "rollouts"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"evaluator": in_python},
+        {},
+        {"policy": rl.Gumbel()},
+        {"evaluator": rl.RandomRollout()},
+    ],
+    ids=["function", "network", "gumbel", "rollouts"],
+)
 def test_one_search_called_from_several_threads(options):
     """Each call gives what it gives alone."""
     search = make(**options)
@@ -273,20 +278,34 @@ def raising(observations):
     raise ZeroDivisionError("no weights")
 
 
-@pytest.mark.parametrize(("result", "message"), [
-    (raising, r"TicTacToe: evaluator, called with 1 position, the first of which is \(\d,\) from the root: raised "
-              r"ZeroDivisionError: no weights"),
-    (lambda o: (np.zeros((len(o), 8)), np.zeros(len(o))),
-     r"TicTacToe: .* logits must have shape \(1, 9\), got \(1, 8\)"),
-    (lambda o: (np.zeros((len(o), 9)), np.zeros((len(o), 3))),
-     r"TicTacToe: .* values must have shape \(1,\) or \(1, 1\) or \(1, 2\), got \(1, 3\)"),
-    (lambda o: np.zeros((len(o), 9)), r"TicTacToe: .* must return \(logits, values\), got ndarray"),
-    (lambda o: (np.zeros((len(o), 9)), ["a"]), r"TicTacToe: .* must be arrays of numbers"),
-    (lambda o: (np.zeros((len(o), 9)), np.full(len(o), np.nan)),
-     r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: values must be finite"),
-    (lambda o: (np.full((len(o), 9), np.nan), np.zeros(len(o))),
-     r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: priors must be finite"),
-])
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            raising,
+            r"TicTacToe: evaluator, called with 1 position, the first of which is \(\d,\) from the root: raised "
+            r"ZeroDivisionError: no weights",
+        ),
+        (
+            lambda o: (np.zeros((len(o), 8)), np.zeros(len(o))),
+            r"TicTacToe: .* logits must have shape \(1, 9\), got \(1, 8\)",
+        ),
+        (
+            lambda o: (np.zeros((len(o), 9)), np.zeros((len(o), 3))),
+            r"TicTacToe: .* values must have shape \(1,\) or \(1, 1\) or \(1, 2\), got \(1, 3\)",
+        ),
+        (lambda o: np.zeros((len(o), 9)), r"TicTacToe: .* must return \(logits, values\), got ndarray"),
+        (lambda o: (np.zeros((len(o), 9)), ["a"]), r"TicTacToe: .* must be arrays of numbers"),
+        (
+            lambda o: (np.zeros((len(o), 9)), np.full(len(o), np.nan)),
+            r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: values must be finite",
+        ),
+        (
+            lambda o: (np.full((len(o), 9), np.nan), np.zeros(len(o))),
+            r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: priors must be finite",
+        ),
+    ],
+)
 def test_an_evaluator_that_fails_is_named_and_the_search_stays_usable(result, message):
     bad = failing(1, result)
     state = GAME.initial_state().play(0, 3, 1, 4) if "after" in message else GAME.initial_state()
@@ -313,8 +332,9 @@ def test_a_network_that_gives_no_numbers_is_named():
 
 
 def test_a_network_of_the_wrong_size_is_named():
-    with pytest.raises(rl.EvaluatorError,
-                       match=r"Network for TicTacToe: logits must have shape \(2, 9\), got \(2, 10\)"):
+    with pytest.raises(
+        rl.EvaluatorError, match=r"Network for TicTacToe: logits must have shape \(2, 9\), got \(2, 10\)"
+    ):
         make(evaluator=rl.Network(lambda net, o: (net(o.reshape(-1, 18)), np.zeros(2)), NET))(FORK)
 
 
@@ -381,8 +401,9 @@ def test_outcomes_of_chance_are_drawn_by_probability_and_a_policy_may_be_ones_ow
         return np.zeros((batch, 2), np.float32), np.zeros(batch, np.float32)
 
     pig = rl.games.Pig(goal=30, sides=3)
-    found = rl.MCTS(pig, 2000, policy=curious, evaluator=rl.Network(net, ()),
-                    parallel_leaves=leaves)(pig.initial_state().play(0, 2))
+    found = rl.MCTS(pig, 2000, policy=curious, evaluator=rl.Network(net, ()), parallel_leaves=leaves)(
+        pig.initial_state().play(0, 2)
+    )
     assert found.visits.sum() == 2000
     for node in found.tree.root.walk():
         below = sum(c.visits for c in node.children.values())
@@ -392,16 +413,23 @@ def test_outcomes_of_chance_are_drawn_by_probability_and_a_policy_may_be_ones_ow
             assert max(abs(np.array(shares) - 1 / 3)) < 5 * np.sqrt(0.25 / node.visits)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"evaluator": rl.RandomRollout(), "parallel_leaves": 4},
-     "parallel_leaves=4 needs a Network or a function of batches"),
-    ({"evaluator": rl.RandomRollout(), "policy": rl.Gumbel()},
-     "policy Gumbel.* needs a Network or a function of batches"),
-    ({"parallel_leaves": 0}, "parallel_leaves must be an integer from 1 to .*, got 0"),
-    ({"solver": True}, "solver needs an evaluator that is compiled"),
-    ({"policy": rl.Gumbel(), "seconds": 1.0}, "Gumbel divides a number of simulations"),
-    ({"policy": rl.Gumbel(), "threads": 2}, "Gumbel grows one tree for each root, got threads=2"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"evaluator": rl.RandomRollout(), "parallel_leaves": 4},
+            "parallel_leaves=4 needs a Network or a function of batches",
+        ),
+        (
+            {"evaluator": rl.RandomRollout(), "policy": rl.Gumbel()},
+            "policy Gumbel.* needs a Network or a function of batches",
+        ),
+        ({"parallel_leaves": 0}, "parallel_leaves must be an integer from 1 to .*, got 0"),
+        ({"solver": True}, "solver needs an evaluator that is compiled"),
+        ({"policy": rl.Gumbel(), "seconds": 1.0}, "Gumbel divides a number of simulations"),
+        ({"policy": rl.Gumbel(), "threads": 2}, "Gumbel grows one tree for each root, got threads=2"),
+    ],
+)
 def test_searches_that_cannot_be_run_are_named(arguments, message):
     with pytest.raises(rl.SearchError, match=message):
         make(**arguments)

@@ -13,19 +13,31 @@ from triskele import reinforce as rl
 from triskele.core.extend import discover
 
 # Every policy of tree search, found by existing; options that leave out noise, or that a policy cannot do without.
-POLICIES = {name: c for name, c in discover.public("triskele.reinforce.mcts.policies").items()
-            if isinstance(c, type) and hasattr(c, "in_random_order")}
-OPTIONS = {"Gumbel": {"gumbel_scale": 0.0}, "MuZeroPUCT": {"dirichlet": (0.3, 0.0), "temperature": 0.0},
-           "Scored": {"score": lambda mean, visits, prior, parent_visits: (
-               np.inf if visits == 0 else mean + np.sqrt(2 * np.log(parent_visits) / visits))}}
+POLICIES = {
+    name: c
+    for name, c in discover.public("triskele.reinforce.mcts.policies").items()
+    if isinstance(c, type) and hasattr(c, "in_random_order")
+}
+OPTIONS = {
+    "Gumbel": {"gumbel_scale": 0.0},
+    "MuZeroPUCT": {"dirichlet": (0.3, 0.0), "temperature": 0.0},
+    "Scored": {
+        "score": lambda mean, visits, prior, parent_visits: (
+            np.inf if visits == 0 else mean + np.sqrt(2 * np.log(parent_visits) / visits)
+        )
+    },
+}
 DATA = Path(__file__).parents[2] / "data" / "reinforce"
 THEIRS = json.loads((DATA / "uct_convergence.json").read_text())["data"]
 EXACT = json.loads((DATA / "small_game_values.json").read_text())
 MINIMAX = json.loads((DATA / "tic_tac_toe_minimax.json").read_text())["positions"]
 TTT = rl.games.TicTacToe()
 GAMES = {
-    "tic_tac_toe": TTT, "connect_four(rows=4,columns=4)": rl.games.ConnectFour(rows=4, columns=4),
-    "connect_four": rl.games.ConnectFour(), "nim": rl.games.Nim(), "hex(board_size=3)": rl.games.Hex(size=3),
+    "tic_tac_toe": TTT,
+    "connect_four(rows=4,columns=4)": rl.games.ConnectFour(rows=4, columns=4),
+    "connect_four": rl.games.ConnectFour(),
+    "nim": rl.games.Nim(),
+    "hex(board_size=3)": rl.games.Hex(size=3),
     "breakthrough(rows=4,columns=3)": rl.games.Breakthrough(rows=4, columns=3),
 }
 
@@ -49,8 +61,9 @@ def positions():
             waiting += [np.array(list(new.values()), TTT.dtype)] if new else []
     records = np.array(list(found.values()), TTT.dtype)
     over = np.zeros(len(records), bool)
-    TTT.kernels.look(records, np.zeros(len(records), np.int64), over, np.zeros((len(records), 9), bool),
-                     np.zeros((len(records), 0)))
+    TTT.kernels.look(
+        records, np.zeros(len(records), np.int64), over, np.zeros((len(records), 9), bool), np.zeros((len(records), 0))
+    )
     records = records[~over]
     for k in range(len(records)):
         state = TTT.at(records[k : k + 1])
@@ -60,8 +73,9 @@ def positions():
     return records, np.array(values), np.array(keeps)
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four(rows=4,columns=4)", "connect_four", "nim",
-                                  "hex(board_size=3)"])
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", "connect_four(rows=4,columns=4)", "connect_four", "nim", "hex(board_size=3)"]
+)
 @pytest.mark.parametrize("simulations", [100, 1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_values_are_those_that_openspiel_finds(name, simulations):
     if (name, simulations) == ("hex(board_size=3)", 10_000):
@@ -73,13 +87,20 @@ def test_values_are_those_that_openspiel_finds(name, simulations):
     assert found.root_value.std() < 3 * theirs["sd"]
 
 
-@pytest.mark.parametrize(("name", "simulations", "error"),
-                         [("connect_four(rows=4,columns=4)", 100_000, 0.03), ("tic_tac_toe", 200_000, 0.06),
-                          ("hex(board_size=3)", 200_000, 0.1), ("breakthrough(rows=4,columns=3)", 400_000, 0.05)])
+@pytest.mark.parametrize(
+    ("name", "simulations", "error"),
+    [
+        ("connect_four(rows=4,columns=4)", 100_000, 0.03),
+        ("tic_tac_toe", 200_000, 0.06),
+        ("hex(board_size=3)", 200_000, 0.1),
+        ("breakthrough(rows=4,columns=3)", 400_000, 0.05),
+    ],
+)
 def test_values_become_those_of_minimax(name, simulations, error):
     game = GAMES[name]
-    assert rl.MCTS(game, simulations=simulations,
-                   seed=2)(game.initial_state()).root_value == pytest.approx(EXACT[name]["value_p0"], abs=error)
+    assert rl.MCTS(game, simulations=simulations, seed=2)(game.initial_state()).root_value == pytest.approx(
+        EXACT[name]["value_p0"], abs=error
+    )
 
 
 def test_a_thousand_simulations_keep_the_value_of_every_position_of_tic_tac_toe():

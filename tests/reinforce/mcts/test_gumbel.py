@@ -56,8 +56,9 @@ def test_the_policy_is_improved_by_few_simulations(simulations):
     """Danihelka et al. 2022, section 3: where values are exact, the action chosen is worth more on average than the
     prior's.
     """
-    found = rl.MuZero(bandit(REWARDS, LOGITS), simulations, rl.Gumbel(max_considered_actions=4),
-                      seed=2)(np.zeros(2000, np.int64))
+    found = rl.MuZero(bandit(REWARDS, LOGITS), simulations, rl.Gumbel(max_considered_actions=4), seed=2)(
+        np.zeros(2000, np.int64)
+    )
     before = PRIOR @ REWARDS
     assert np.mean(np.array(REWARDS)[found.action]) > before + 0.05
     assert (found.policy @ REWARDS > before - 1e-6).all()
@@ -70,11 +71,14 @@ def test_without_noise_the_best_action_is_found():
     np.testing.assert_allclose(found.values[0], REWARDS, atol=1e-6)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"max_considered_actions": 0}, "max_considered_actions must be an integer >= 1, got 0"),
-    ({"gumbel_scale": -1.0}, "gumbel_scale must be a number >= 0, got -1.0"),
-    ({"value_scale": float("nan")}, "value_scale must be"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_considered_actions": 0}, "max_considered_actions must be an integer >= 1, got 0"),
+        ({"gumbel_scale": -1.0}, "gumbel_scale must be a number >= 0, got -1.0"),
+        ({"value_scale": float("nan")}, "value_scale must be"),
+    ],
+)
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(rl.SearchError, match=message):
         rl.Gumbel(**arguments)

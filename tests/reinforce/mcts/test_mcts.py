@@ -99,8 +99,14 @@ class TestAgainstTheTwin:
             return values, priors
 
         search = rl.MCTS(GAME, simulations=200, policy=rl.PUCT(c=2.0, fpu=fpu), evaluator=guess_with_priors)
-        root = twin.search(GAME.initial_state(), 200, twin.puct(2.0, 19652.0, fpu), evaluate,
-                           twin.stream_of(GAME.initial_state(), 0), in_random_order=False)
+        root = twin.search(
+            GAME.initial_state(),
+            200,
+            twin.puct(2.0, 19652.0, fpu),
+            evaluate,
+            twin.stream_of(GAME.initial_state(), 0),
+            in_random_order=False,
+        )
         assert same(root, search(GAME.initial_state()))
 
     def test_functions_of_the_user(self):
@@ -117,9 +123,14 @@ class TestAgainstTheTwin:
 
         search = rl.MCTS(GAME, simulations=200, policy=score, evaluator=guess, backup=leaning_to_the_best)
         root = twin.search(
-            GAME.initial_state(), 200, lambda parent, child, prior: score(child.mean() if child else 0.0, child.visits
-                                                                          if child else 0, prior, parent.visits),
-            evaluate, twin.stream_of(GAME.initial_state(), 0), backup=leaning_to_the_best,
+            GAME.initial_state(),
+            200,
+            lambda parent, child, prior: score(
+                child.mean() if child else 0.0, child.visits if child else 0, prior, parent.visits
+            ),
+            evaluate,
+            twin.stream_of(GAME.initial_state(), 0),
+            backup=leaning_to_the_best,
         )
         assert same(root, search(GAME.initial_state()))
 
@@ -181,15 +192,19 @@ class TestResult:
 
     def test_temperature(self):
         states = [GAME.initial_state()] * 400
-        warm, cold = rl.MCTS(GAME, simulations=50, temperature=1.0,
-                             seed=1)(states), rl.MCTS(GAME, simulations=50, temperature=1e-3, seed=1)(states)
+        warm, cold = (
+            rl.MCTS(GAME, simulations=50, temperature=1.0, seed=1)(states),
+            rl.MCTS(GAME, simulations=50, temperature=1e-3, seed=1)(states),
+        )
         share = np.bincount(warm.action, minlength=3) / 400
         assert np.allclose(share, warm.policy.mean(axis=0), atol=0.08)
         assert all(cold.visits[np.arange(400), cold.action] == cold.visits.max(axis=1))
 
     def test_dirichlet_noise_is_in_the_priors_of_the_root_alone(self):
-        plain, noisy = (rl.MCTS(GAME, simulations=50, policy=rl.PUCT(dirichlet=d),
-                                evaluator=guess_with_priors) for d in (None, (0.3, 0.25)))
+        plain, noisy = (
+            rl.MCTS(GAME, simulations=50, policy=rl.PUCT(dirichlet=d), evaluator=guess_with_priors)
+            for d in (None, (0.3, 0.25))
+        )
         states = [GAME.initial_state()] * 500
         clean, result = plain(states), noisy(states)
         assert np.allclose(result.priors.sum(axis=1), 1, atol=1e-5)
@@ -217,8 +232,9 @@ class TestReuse:
                 node = node.children[action]
             assert node.visits >= old.visits and node.terminal == old.terminal
             assert old.state == node.state
-        assert second.root_value == pytest.approx(np.nansum(second.visits * second.values) / second.visits.sum(),
-                                                  abs=0.02)
+        assert second.root_value == pytest.approx(
+            np.nansum(second.visits * second.values) / second.visits.sum(), abs=0.02
+        )
 
     def test_another_position_starts_from_scratch(self):
         search = rl.MCTS(GAME, simulations=300, seed=5)
@@ -275,8 +291,10 @@ class TestBudgets:
         result = search(rl.games.TicTacToe().initial_state())
         arrays, states = search._last.tree, search._last.states
         assert 500 < result.simulations < 10_000
-        assert sum(a.nbytes for name, a in zip(arrays._fields, arrays,
-                                               strict=True) if name != "packed") + states.nbytes < 201_000
+        assert (
+            sum(a.nbytes for name, a in zip(arrays._fields, arrays, strict=True) if name != "packed") + states.nbytes
+            < 201_000
+        )
 
     def test_nodes_take_at_most_64_bytes_and_12_an_action(self):
         game = rl.games.TicTacToe()
@@ -307,8 +325,15 @@ class TestBadInput:
         with pytest.raises(rl.SearchError, match=message):
             rl.MCTS(GAME, **options)(GAME.initial_state())
 
-    @pytest.mark.parametrize("make", [lambda: rl.UCT(c=-1), lambda: rl.PUCT(fpu="mean"), lambda: rl.PUCT(dirichlet=0.3),
-                                      lambda: rl.PUCT(dirichlet=(0.3, 2))])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: rl.UCT(c=-1),
+            lambda: rl.PUCT(fpu="mean"),
+            lambda: rl.PUCT(dirichlet=0.3),
+            lambda: rl.PUCT(dirichlet=(0.3, 2)),
+        ],
+    )
     def test_policies(self, make):
         with pytest.raises(rl.SearchError):
             make()
@@ -356,8 +381,11 @@ class TestBadInput:
         # turn 3 is chance, where no evaluator is asked: the first game that it spoils is one that begins there
         for evaluator, message in (
             (negative_priors, r"ThreeWay after \(\), node 0: priors must be .* negative_priors"),
-            (raises, r"ThreeWay after \(\d, \d\), node \d+: evaluator raises.* raised an exception: ValueError\('two "
-                     r"is too many'\)"),
+            (
+                raises,
+                r"ThreeWay after \(\d, \d\), node \d+: evaluator raises.* raised an exception: ValueError\('two "
+                r"is too many'\)",
+            ),
         ):
             with pytest.raises(rl.EvaluatorError, match=message):
                 rl.MCTS(GAME, evaluator=evaluator)(GAME.initial_state())
@@ -366,8 +394,9 @@ class TestBadInput:
         def infinite(state, values):
             values[:] = np.inf if state.turn == 4 else 0.5
 
-        with pytest.raises(rl.EvaluatorError,
-                           match=r"ThreeWay after \(\d, \d, \d, \d\), node \d+: values must be finite"):
+        with pytest.raises(
+            rl.EvaluatorError, match=r"ThreeWay after \(\d, \d, \d, \d\), node \d+: values must be finite"
+        ):
             rl.MCTS(GAME, evaluator=infinite)(GAME.initial_state())
 
     @pytest.mark.slow
@@ -399,8 +428,9 @@ class TestBadInput:
             def terminal(state):
                 return False
 
-        with pytest.raises(rl.GameError,
-                           match=r"Stuck: legal_actions allows nothing, though the game is not over, after \(\d, \d\)"):
+        with pytest.raises(
+            rl.GameError, match=r"Stuck: legal_actions allows nothing, though the game is not over, after \(\d, \d\)"
+        ):
             rl.MCTS(Stuck())
         with pytest.raises(rl.GameError, match="Endless: terminal must be True after at most max_length = 8 moves"):
             rl.MCTS(Endless())

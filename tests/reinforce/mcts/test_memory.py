@@ -30,10 +30,15 @@ def check_tree(tree, solver=False):
     assert solver or (a.stats["visits"][:nodes] >= below).all()  # a solver visits proven children besides others
 
 
-@pytest.mark.parametrize(("options", "game"), [({}, TTT), ({"solver": True}, TTT), ({"solver": True}, PIG),
-                                               ({"policy": rl.PUCT(),
-                                                 "evaluator": lambda x: (np.zeros((len(x), 9)),
-                                                                         np.zeros(len(x)))}, TTT)])
+@pytest.mark.parametrize(
+    ("options", "game"),
+    [
+        ({}, TTT),
+        ({"solver": True}, TTT),
+        ({"solver": True}, PIG),
+        ({"policy": rl.PUCT(), "evaluator": lambda x: (np.zeros((len(x), 9)), np.zeros(len(x)))}, TTT),
+    ],
+)
 def test_trees_at_their_limits(options, game):
     rng = np.random.default_rng(0)
     batched = "evaluator" in options
@@ -41,8 +46,9 @@ def test_trees_at_their_limits(options, game):
         more = {"parallel_leaves": int(rng.integers(1, 9))} if batched else {"threads": int(rng.integers(1, 4))}
         roots = int(rng.integers(1, 4))
         room = int(rng.integers(2, 40)) * 1000 * roots * more.get("threads", 1)
-        search = rl.MCTS(game, int(rng.integers(1, 400)), seed=k, memory=room if rng.random() < 0.6 else None, **more,
-                         **options)
+        search = rl.MCTS(
+            game, int(rng.integers(1, 400)), seed=k, memory=room if rng.random() < 0.6 else None, **more, **options
+        )
         states = [game.initial_state() for _ in range(roots)]
         for _ in range(4):
             try:
@@ -90,8 +96,11 @@ def test_searches_do_not_grow(rounds):
     state, net = TTT.initial_state(), lambda x: (np.zeros((len(x), 9)), np.zeros(len(x)))
 
     def play(k):
-        for search in (rl.MCTS(TTT, 300, seed=k), rl.MCTS(TTT, 300, seed=k, solver=True),
-                       rl.MCTS(TTT, 50, policy=rl.PUCT(), evaluator=net, parallel_leaves=4)):
+        for search in (
+            rl.MCTS(TTT, 300, seed=k),
+            rl.MCTS(TTT, 300, seed=k, solver=True),
+            rl.MCTS(TTT, 50, policy=rl.PUCT(), evaluator=net, parallel_leaves=4),
+        ):
             search(state)
             search.advance(4)
             search(state.play(4))

@@ -73,8 +73,9 @@ def test_a_model_of_numba_functions_is_searched_alike(reference):
         return t[2][embedding[0]]
 
     roots = reference[f"{name}_root"].astype(np.int64)
-    model = rl.LearnedModel(represent, move, predict, tuple(t[k] for k in "PRVLD"), num_actions=5,
-                            embedding=((1,), np.int64))
+    model = rl.LearnedModel(
+        represent, move, predict, tuple(t[k] for k in "PRVLD"), num_actions=5, embedding=((1,), np.int64)
+    )
     found = rl.MuZero(model, 32, rl.Gumbel(gumbel_scale=0.0))(roots)
     np.testing.assert_array_equal(found.visits, reference[f"{name}_visit_counts"])
     np.testing.assert_allclose(found.policy, reference[f"{name}_action_weights"], atol=1e-5, rtol=0)
@@ -111,8 +112,10 @@ def test_visits_add_up_and_illegal_actions_have_none(reference):
     for policy in (rl.Gumbel(), rl.MuZeroPUCT()):
         found = rl.MuZero(tabular(tables(reference, "muzero_p1_32"), 5), 50, policy)(np.arange(8), legal)
         assert (
-            found.visits.sum(1) == 50
-        ).all() and (found.visits[~legal] == 0).all() and (found.policy[~legal] == 0).all()
+            (found.visits.sum(1) == 50).all()
+            and (found.visits[~legal] == 0).all()
+            and (found.policy[~legal] == 0).all()
+        )
         np.testing.assert_allclose(found.policy.sum(1), 1)
         assert legal[np.arange(8), found.action].all() and found.action[0] == 0
 
@@ -130,8 +133,11 @@ def test_a_model_that_gives_no_numbers_is_named_and_the_search_stays_usable(refe
     search = rl.MuZero(tabular(t, 5), 40, PLAIN)
     before = search(np.arange(4))
     bad = t | {"V": np.full_like(t["V"], math.nan)}
-    with pytest.raises(rl.EvaluatorError, match=r"MuZero: the model must give finite numbers, got NaN or infinity at "
-                                                r"node 0 \(after \(\)\) from observation 0"):
+    with pytest.raises(
+        rl.EvaluatorError,
+        match=r"MuZero: the model must give finite numbers, got NaN or infinity at "
+        r"node 0 \(after \(\)\) from observation 0",
+    ):
         search(np.arange(4), params=bad)
     bad = t | {"R": np.full_like(t["R"], math.inf)}
     with pytest.raises(rl.EvaluatorError, match=r"at node 1 \(after \(\d,\)\)"):
@@ -139,12 +145,17 @@ def test_a_model_that_gives_no_numbers_is_named_and_the_search_stays_usable(refe
     np.testing.assert_array_equal(search(np.arange(4)).visits, before.visits)
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda t: tabular(t, 5, lambda t, s, a: t["P"][s, a]), r"dynamics must return \(embeddings, rewards\)"),
-    (lambda t: tabular(t, 5, lambda t, s, a: (t["P"][s, a], np.zeros((2, 2)))),
-     r"dynamics: rewards must have shape \(4,\), got \(2, 2\)"),
-    (lambda t: tabular(t, 6), r"prediction: logits must have shape \(4, 6\), got \(4, 5\)"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: tabular(t, 5, lambda t, s, a: t["P"][s, a]), r"dynamics must return \(embeddings, rewards\)"),
+        (
+            lambda t: tabular(t, 5, lambda t, s, a: (t["P"][s, a], np.zeros((2, 2)))),
+            r"dynamics: rewards must have shape \(4,\), got \(2, 2\)",
+        ),
+        (lambda t: tabular(t, 6), r"prediction: logits must have shape \(4, 6\), got \(4, 5\)"),
+    ],
+)
 def test_wrong_shapes_are_named(reference, make, message):
     with pytest.raises(rl.EvaluatorError, match=message):
         rl.MuZero(make(tables(reference, "muzero_p1_32")), 8, PLAIN)(np.arange(4))
@@ -156,8 +167,10 @@ def test_bad_arguments_are_named(reference):
     for call, message in (
         (lambda: rl.MuZero(tabular(t, 5), 0), "simulations must be an integer >= 1, got 0"),
         (lambda: rl.MuZero(tabular(t, 5), 8, "uct"), "policy must be Gumbel"),
-        (lambda: search(np.arange(4), np.zeros((4, 5), bool)),
-         "each root needs a legal action, got none at observation 0"),
+        (
+            lambda: search(np.arange(4), np.zeros((4, 5), bool)),
+            "each root needs a legal action, got none at observation 0",
+        ),
         (lambda: search(np.arange(4), np.ones((4, 4), bool)), r"legal must be a bool array of shape \(4, 5\)"),
         (lambda: search(np.array(3)), "observations must be"),
         (lambda: rl.MuZeroPUCT(c_init=-1), "c_init must be"),

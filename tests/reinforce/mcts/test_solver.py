@@ -37,9 +37,11 @@ def test_small_games_are_proven(name, game, simulations):
 
 def test_positions_of_a_batch_that_are_proven_at_different_times():
     known = json.loads((DATA / "tic_tac_toe_minimax.json").read_text())["positions"]  # what x gets
-    later = [TTT.initial_state().play(*line[:k])
-             for line in ((4, 0, 2, 6, 3, 5, 1), (0, 1, 2, 4, 3, 5, 7),
-                          (8, 4, 0, 2, 6, 7)) for k in range(3, len(line))]
+    later = [
+        TTT.initial_state().play(*line[:k])
+        for line in ((4, 0, 2, 6, 3, 5, 1), (0, 1, 2, 4, 3, 5, 7), (8, 4, 0, 2, 6, 7))
+        for k in range(3, len(line))
+    ]
     found = rl.MCTS(TTT, simulations=20_000, solver=True, seed=0)(later)
     assert found.proven.all()
     assert found.root_value.tolist() == [

@@ -24,7 +24,7 @@ def random_game(players):
     class Table(rl.Game):
         num_players, num_actions, num_outcomes, max_length, observation_shape = players, _WIDTH, _WIDTH, _DEPTH, (1,)
         state = [("node", "i8"), ("depth", "i8"), ("mover", "i1", nodes), ("value", "f8", nodes),
-                 ("chance", "f8", (nodes, _WIDTH))]
+                 ("chance", "f8", (nodes, _WIDTH))]  # fmt: skip
 
         def rules(self):
             def initial(state):

@@ -20,8 +20,9 @@ def solved(game):
     """Positions, their values, and the values of their moves: more is better for who is to move, 0 is a draw, -1000 a
     full column.
     """
-    lines = [line.split() for line in (DATA / "connect4_scores.txt").read_text().splitlines()
-             if not line.startswith("#")]
+    lines = [
+        line.split() for line in (DATA / "connect4_scores.txt").read_text().splitlines() if not line.startswith("#")
+    ]
     lines = [line for line in lines if len(line) == 9]
     states = [game.initial_state().play(*(int(c) - 1 for c in line[0])) for line in lines]
     scores = np.array([[int(s) for s in line[1:]] for line in lines])

@@ -139,8 +139,9 @@ class TestCheckpoints:
 
     def test_written_as_often_as_asked(self, tmp_path):
         path, sizes = tmp_path / "run.chk", []
-        Counter("CartPole-v1").train(60, checkpoint=path, every=20, report=lambda x: sizes.append(path.exists()),
-                                     progress=False)
+        Counter("CartPole-v1").train(
+            60, checkpoint=path, every=20, report=lambda x: sizes.append(path.exists()), progress=False
+        )
         assert sizes == [False, False, True, True, True, True]
 
     def test_an_error_leaves_the_last_checkpoint_whole(self, tmp_path):
@@ -168,8 +169,12 @@ class TestCheckpoints:
     def test_signals_wait_for_the_iteration_and_save(self, agent, tmp_path, number, error):
         path = tmp_path / "run.chk"
         with pytest.raises(error):
-            agent.train(1000, checkpoint=path, report=lambda x: os.kill(os.getpid(), number) if x["step"] == 50
-                        else None, progress=False)
+            agent.train(
+                1000,
+                checkpoint=path,
+                report=lambda x: os.kill(os.getpid(), number) if x["step"] == 50 else None,
+                progress=False,
+            )
         assert agent.steps == 50
         assert Counter.load(path).steps == 50
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -250,8 +255,13 @@ class TestReports:
     def test_csv_of_a_resumed_run_has_no_line_twice(self, agent, tmp_path):
         table, path = tmp_path / "curve.csv", tmp_path / "run.chk"
         with pytest.raises(KeyError):  # after step 50, when 40 were saved
-            agent.train(100, report=[rl.CSV(table), lambda x: {}[0] if x["step"] == 50 else None], checkpoint=path,
-                        every=20, progress=False)
+            agent.train(
+                100,
+                report=[rl.CSV(table), lambda x: {}[0] if x["step"] == 50 else None],
+                checkpoint=path,
+                every=20,
+                progress=False,
+            )
         with open(table, "a") as file:
             file.write("60,1.5")  # a process killed while it wrote
         Counter.load(path).train(report=rl.CSV(table), progress=False)
@@ -326,9 +336,11 @@ class TestEvaluation:
 POLICIES = {
     "categorical": Policy(Categorical(network(3, 8, 4)), (3,), None, 4),
     "greedy, two axes": Policy(Greedy(Flat(network(6, 8, 4), 2)), (2, 3), None, 4),
-    "gaussian, normalized": Policy(Gaussian(network(3, 8, 2), np.zeros(2, np.float32), (-1.0, -np.inf), (1.0, 2.0)),
-                                   (3,),
-                                   RunningMoments.start((3,)).normalizer()),
+    "gaussian, normalized": Policy(
+        Gaussian(network(3, 8, 2), np.zeros(2, np.float32), (-1.0, -np.inf), (1.0, 2.0)),
+        (3,),
+        RunningMoments.start((3,)).normalizer(),
+    ),
     "squashed": Policy(SquashedGaussian(network(3, 8, 4), (-2.0, 0.0), (2.0, 1.0)), (3,)),
 }
 
@@ -346,12 +358,18 @@ class TestPolicies:
     def test_loads_in_a_fresh_process_without_the_training_code(self, agent, tmp_path):
         path = tmp_path / "policy.safetensors"
         agent.policy.save(path)
-        code = (f"import sys; from triskele import reinforce as rl; policy = rl.Policy.load({str(path)!r}); "
-                f"print(int(policy([0.1, 0, 0.2, 0])))\n"
-                "assert not [m for m in sys.modules if '.training' in m or '.agents' in m or '.optim' in m or 'numba' "
-                "in m]")
-        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        code = (
+            f"import sys; from triskele import reinforce as rl; policy = rl.Policy.load({str(path)!r}); "
+            f"print(int(policy([0.1, 0, 0.2, 0])))\n"
+            "assert not [m for m in sys.modules if '.training' in m or '.agents' in m or '.optim' in m or 'numba' "
+            "in m]"
+        )
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
         assert out.returncode == 0, out.stderr
         assert int(out.stdout) == agent.act([0.1, 0, 0.2, 0])
 
@@ -375,19 +393,23 @@ class TestPolicies:
             assert (actions >= np.array(policy.head.low)).all() and (actions <= np.array(policy.head.high)).all()
 
     def test_squashed_density_is_normalized(self):
-        head = SquashedGaussian(nn.Linear(np.zeros((1, 2), np.float32), np.array([0.3, 0.2], np.float32)), (-2.0,),
-                                (1.0,))
+        head = SquashedGaussian(
+            nn.Linear(np.zeros((1, 2), np.float32), np.array([0.3, 0.2], np.float32)), (-2.0,), (1.0,)
+        )
         noise = np.linspace(-7, 7, 200_001)[:, None]
         action, played, log_p = head.sample(np.zeros((1, 1), np.float32), noise)
         assert np.trapezoid(np.exp(log_p), action[:, 0]) == pytest.approx(1, abs=1e-4)
         np.testing.assert_allclose(played, 1.5 * action - 0.5, rtol=1e-6)
 
-    @pytest.mark.parametrize(("observation", "mask", "message"), [
-        (np.zeros(4), None, r"must have shape \(3,\)"),
-        (np.full(3, np.nan), None, "must be finite"),
-        (np.zeros(3), np.zeros(4, bool), "allow at least one action"),
-        (np.zeros(3), np.ones(3, bool), "mask must say of 4 actions"),
-    ])
+    @pytest.mark.parametrize(
+        ("observation", "mask", "message"),
+        [
+            (np.zeros(4), None, r"must have shape \(3,\)"),
+            (np.full(3, np.nan), None, "must be finite"),
+            (np.zeros(3), np.zeros(4, bool), "allow at least one action"),
+            (np.zeros(3), np.ones(3, bool), "mask must say of 4 actions"),
+        ],
+    )
     def test_bad_input(self, observation, mask, message):
         with pytest.raises(rl.EnvError, match=message):
             POLICIES["categorical"](observation, mask=mask)
@@ -399,11 +421,15 @@ class TestPolicies:
 
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text(max_size=5)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
     | st.lists(st.integers(0, 255), max_size=5).map(lambda x: np.array(x, np.uint8)),
-    lambda inner: st.lists(inner,
-                           max_size=3) | st.tuples(inner,
-                                                   inner) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -420,8 +446,9 @@ class TestFiles:
         records = np.zeros(3, np.dtype([("a", np.int8), ("b", np.float64, 2)], align=True))
         records["b"] = np.arange(6).reshape(3, 2)
         path = tmp_path / "file"
-        storage.write(path, "test", {"records": records, "net": network(2, 3), "f": np.tanh, "g": nn.relu,
-                                     "x": np.float32(0.1)})
+        storage.write(
+            path, "test", {"records": records, "net": network(2, 3), "f": np.tanh, "g": nn.relu, "x": np.float32(0.1)}
+        )
         found = storage.read(path, "test")
         assert found["records"].dtype == records.dtype
         np.testing.assert_array_equal(found["records"], records)
@@ -461,9 +488,12 @@ class TestStatistics:
     def test_episodes_against_a_plain_loop(self, rng):
         rewards, ends, cuts = rng.standard_normal((300, 3)), rng.random((300, 3)) < 0.06, rng.random((300, 3)) < 0.03
         episodes = Episodes.start(3)
-        valid = np.concatenate([episodes.add(*part)
-                                for part in zip(*(np.split(x, [7, 8, 200]) for x in (rewards, ends, cuts)),
-                                                strict=True)])
+        valid = np.concatenate(
+            [
+                episodes.add(*part)
+                for part in zip(*(np.split(x, [7, 8, 200]) for x in (rewards, ends, cuts)), strict=True)
+            ]
+        )
         found, lengths = [], []
         for n in range(3):
             total, length, over = 0.0, 0, False

@@ -26,23 +26,36 @@ def packed_file(path, kind, value, arrays):
 
 
 def linear(weight, bias=None):
-    return {"class": "triskele.core.nn.layers:Linear",
-            "fields": {"weight": {"array": weight}, "bias": bias and {"array": bias}}}
+    return {
+        "class": "triskele.core.nn.layers:Linear",
+        "fields": {"weight": {"array": weight}, "bias": bias and {"array": bias}},
+    }
 
 
 def policy_with(activation, head="triskele.reinforce.policy:Categorical", **more):
     layers = {"tuple": [linear("0", "1"), linear("2")]}
     network = {"class": "triskele.core.nn.layers:MLP", "fields": {"layers": layers, "activation": activation}}
-    return {"class": "triskele.reinforce.policy:Policy",
-            "fields": {"head": {"class": head, "fields": {"network": network}}, "observation_shape": {"tuple": [4]},
-                       "normalizer": None, "num_actions": 2, **more}}
+    return {
+        "class": "triskele.reinforce.policy:Policy",
+        "fields": {
+            "head": {"class": head, "fields": {"network": network}},
+            "observation_shape": {"tuple": [4]},
+            "normalizer": None,
+            "num_actions": 2,
+            **more,
+        },
+    }
 
 
 def write_policy(path, value, code=b""):
     """Weights of 0 and a bias whose bytes are `code`: what the activation is called with."""
     bias = np.frombuffer(code + b"." * (-len(code) % 4) + b"....", np.float32)
-    packed_file(path, "policy", value, {"0": np.zeros((4, len(bias)), np.float32), "1": bias.copy(),
-                                        "2": np.zeros((len(bias), 2), np.float32)})
+    packed_file(
+        path,
+        "policy",
+        value,
+        {"0": np.zeros((4, len(bias)), np.float32), "1": bias.copy(), "2": np.zeros((len(bias), 2), np.float32)},
+    )
 
 
 NAMES = [
@@ -56,7 +69,7 @@ NAMES = [
     "triskele.reinforce.storage:importlib.import_module", "triskele.reinforce:load_policy",
     "triskele.reinforce.vector.env:make", "triskele.reinforce.vector.env:_copied", "antigravity:geohash", "this:s",
     "relu", ":relu", "triskele.core.nn.functional:", "", "numpy:", "numpy", "..:x",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -68,16 +81,39 @@ def test_a_policy_names_no_other_function(tmp_path, name):
     assert not {"antigravity", "this"} & (set(sys.modules) - loaded)
 
 
-@pytest.mark.parametrize("name", [
-    "os:PathLike", "subprocess:Popen", "pathlib:Path", "types:SimpleNamespace", "ctypes:Structure", "dataclasses:Field", "numpy:memmap", "numpy:vectorize",  # noqa: E501
-    "numpy:ndarray", "inspect:Parameter", "multiprocessing.shared_memory:SharedMemory", "concurrent.futures.process:_CallItem", "gymnasium.envs.registration:EnvSpec",  # noqa: E501
-    "gymnasium.envs.registration:WrapperSpec", "triskele.reinforce.training.report:CSV", "triskele.reinforce.agents.ppo:PPO", "triskele.reinforce.policy:storage.core.Spec",  # noqa: E501
-    "triskele.reinforce.policy:Policy.save", "triskele.reinforce.matches.players:Human", "triskele.core.optim.adam:Adam", "triskele.core.nn.functional:relu",  # noqa: E501
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:PathLike",
+        "subprocess:Popen",
+        "pathlib:Path",
+        "types:SimpleNamespace",
+        "ctypes:Structure",
+        "dataclasses:Field",
+        "numpy:memmap",
+        "numpy:vectorize",
+        "numpy:ndarray",
+        "inspect:Parameter",
+        "multiprocessing.shared_memory:SharedMemory",
+        "concurrent.futures.process:_CallItem",
+        "gymnasium.envs.registration:EnvSpec",
+        "gymnasium.envs.registration:WrapperSpec",
+        "triskele.reinforce.training.report:CSV",
+        "triskele.reinforce.agents.ppo:PPO",
+        "triskele.reinforce.policy:storage.core.Spec",
+        "triskele.reinforce.policy:Policy.save",
+        "triskele.reinforce.matches.players:Human",
+        "triskele.core.optim.adam:Adam",
+        "triskele.core.nn.functional:relu",
+    ],
+)
 def test_a_policy_names_no_other_class(tmp_path, name):
     path = tmp_path / "policy"
-    for value in ({"class": name, "fields": {}}, policy_with({"class": name, "fields": {}}),
-                  policy_with({"function": "numpy:tanh"}, head=name)):
+    for value in (
+        {"class": name, "fields": {}},
+        policy_with({"class": name, "fields": {}}),
+        policy_with({"function": "numpy:tanh"}, head=name),
+    ):
         write_policy(path, value)
         with pytest.raises(CheckpointError):
             rl.Policy.load(path)
@@ -217,10 +253,20 @@ def test_a_checkpoint_as_it_was_is_resumed(trained, tmp_path):
     assert rl.PPO.load(tmp_path / "run.chk").steps == 64
 
 
-@pytest.mark.parametrize("env", [{"function": "os:abort"}, {"function": "numpy:tanh"}, "antigravity:Env-v0",
-                                 "this:CartPole-v1", 3, {"list": []}, "", "NoSuch-v0",
-                                 {"class": "gymnasium.envs.registration:EnvSpec",
-                                  "fields": {"id": "x-v0", "entry_point": "os:abort"}}])
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"function": "os:abort"},
+        {"function": "numpy:tanh"},
+        "antigravity:Env-v0",
+        "this:CartPole-v1",
+        3,
+        {"list": []},
+        "",
+        "NoSuch-v0",
+        {"class": "gymnasium.envs.registration:EnvSpec", "fields": {"id": "x-v0", "entry_point": "os:abort"}},
+    ],
+)
 def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
     packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, ["env"], env), trained[1])
     with pytest.raises(rl.errors.ReinforceError):
@@ -232,13 +278,25 @@ def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
     "place, new",
     [
         (["settings", "dict", "activation"], {"function": "os:system"}),
-        (["settings", "dict", "seed"], {"function": "numpy:tanh"}), (["settings", "dict", "num_envs"], 2**50),
-        (["settings", "dict", "hidden"], {"tuple": [2**50]}), (["settings", "dict", "unknown"], 1), (["settings"], 3),
-        (["counters"], {"list": [1, 2]}), (["counters", "list", 0], -1), (["episodes"], None),
-        (["episodes", "fields", "finished"], "x"), (["episodes", "fields", "totals"], {"list": []}),
-        (["state"], {"dict": {}}), (["state", "dict", "weights"], {"tuple": []}), (["state", "dict", "iteration"], "x"),
-        (["environment", "dict", "data"], 3), (["environment"], {"dict": {}}), (["spaces"], 3), (["agent"], "DQN"),
-        (["agent"], 3), (["state", "dict", "_rollout.position"], {"dict": {}}),
+        (["settings", "dict", "seed"], {"function": "numpy:tanh"}),
+        (["settings", "dict", "num_envs"], 2**50),
+        (["settings", "dict", "hidden"], {"tuple": [2**50]}),
+        (["settings", "dict", "unknown"], 1),
+        (["settings"], 3),
+        (["counters"], {"list": [1, 2]}),
+        (["counters", "list", 0], -1),
+        (["episodes"], None),
+        (["episodes", "fields", "finished"], "x"),
+        (["episodes", "fields", "totals"], {"list": []}),
+        (["state"], {"dict": {}}),
+        (["state", "dict", "weights"], {"tuple": []}),
+        (["state", "dict", "iteration"], "x"),
+        (["environment", "dict", "data"], 3),
+        (["environment"], {"dict": {}}),
+        (["spaces"], 3),
+        (["agent"], "DQN"),
+        (["agent"], 3),
+        (["state", "dict", "_rollout.position"], {"dict": {}}),
     ],
 )
 def test_what_is_no_checkpoint_is_refused(trained, tmp_path, place, new):

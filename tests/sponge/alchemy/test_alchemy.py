@@ -21,8 +21,10 @@ REFERENCE = json.loads((systems.HERE / "reference.json").read_text())
 CASES = {
     "pme": {},
     "pme, Gapsys": {"annihilate": ["electrostatics", "sterics"], "soft_core": alchemy.Gapsys()},
-    "vacuum": {"annihilate": ["electrostatics", "sterics"],
-               "soft_core": alchemy.Beutler(alpha=0.4, a=2, b=1.5, c=4, beta=0.3, d=2, e=1.5, f=2)},
+    "vacuum": {
+        "annihilate": ["electrostatics", "sterics"],
+        "soft_core": alchemy.Beutler(alpha=0.4, a=2, b=1.5, c=4, beta=0.3, d=2, e=1.5, f=2),
+    },
     "reaction field": {"annihilate": [], "soft_core": alchemy.Beutler(beta=0.2, d=1.5)},
     "tail": {},
 }
@@ -37,13 +39,27 @@ def fluid(method="pme", switch=None, mixing="lorentz_berthelot", periodic=True):
     n, box = 64, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4
     bonds = [[0, 1], [1, 2], [2, 3], [3, 4]]
-    system = sponge.System(sponge.Topology.of_particles(n, bonds=bonds), np.full(n, 12.0), box if periodic else None,
-                           lattice @ box + rng.normal(scale=0.02, size=(n, 3)),
-                           exclusions=[*bonds, [0, 2], [1, 3], [2, 4], [0, 3], [1, 4], [5, 6]])
+    system = sponge.System(
+        sponge.Topology.of_particles(n, bonds=bonds),
+        np.full(n, 12.0),
+        box if periodic else None,
+        lattice @ box + rng.normal(scale=0.02, size=(n, 3)),
+        exclusions=[*bonds, [0, 2], [1, 3], [2, 4], [0, 3], [1, 4], [5, 6]],
+    )
     charges = rng.normal(size=n)
     charges[:5] -= charges[:5].mean()
-    system.add(sponge.Nonbonded(charges, rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n), method=method,
-                                cutoff=0.7, switch=switch, tolerance=1e-6, mixing=mixing))
+    system.add(
+        sponge.Nonbonded(
+            charges,
+            rng.uniform(0.2, 0.3, n),
+            rng.uniform(0.1, 1, n),
+            method=method,
+            cutoff=0.7,
+            switch=switch,
+            tolerance=1e-6,
+            mixing=mixing,
+        )
+    )
     system.add(sponge.pair14([[0, 3], [1, 4]], charge_product=[0.1, -0.2], sigma=[0.25, 0.2], epsilon=[0.3, 0.2]))
     system.add(sponge.harmonic_bond(bonds, k=1000.0, r0=0.4))
     system.add(sponge.distance_restraint([[0, 40]], k=10.0, lower=0.3, upper=0.3))
@@ -54,15 +70,17 @@ KINDS = [
     ({"switch": 0.6}, {}),
     ({"mixing": "geometric"}, {"annihilate": [], "soft_core": alchemy.Beutler(c=4, a=2, b=1.5)}),
     ({}, {"annihilate": BOTH, "soft_core": alchemy.Gapsys()}),
-    ({"method": "none", "periodic": False},
-     {"annihilate": BOTH, "soft_core": alchemy.Beutler(beta=0.3, d=1.5, e=1.2)}),
+    ({"method": "none", "periodic": False}, {"annihilate": BOTH, "soft_core": alchemy.Beutler(beta=0.3, d=1.5, e=1.2)}),
     ({"method": "none", "periodic": False}, {"annihilate": [], "soft_core": alchemy.Gapsys()}),
-    ({"method": "reaction_field", "switch": 0.6},
-     {"annihilate": ["sterics"], "soft_core": alchemy.Beutler(beta=0.2)}),
+    ({"method": "reaction_field", "switch": 0.6}, {"annihilate": ["sterics"], "soft_core": alchemy.Beutler(beta=0.2)}),
     ({"method": "cutoff", "periodic": False, "switch": 0.6}, {}),
 ]
-ALL = alchemy.Schedule(electrostatics=[1, 0.8, 0.5, 0.1, 0, 0], sterics=[1, 1, 0.9, 0.6, 0.3, 0],
-                       bonded=[1, 0.9, 0.8, 0.7, 0.6, 0], restraints=[0, 0.1, 0.2, 0.3, 0.4, 1])
+ALL = alchemy.Schedule(
+    electrostatics=[1, 0.8, 0.5, 0.1, 0, 0],
+    sterics=[1, 1, 0.9, 0.6, 0.3, 0],
+    bonded=[1, 0.9, 0.8, 0.7, 0.6, 0],
+    restraints=[0, 0.1, 0.2, 0.3, 0.4, 1],
+)
 
 
 @pytest.fixture(params=range(len(KINDS)))
@@ -120,8 +138,9 @@ def test_one_pass_gives_the_energy_and_derivatives_of_each_state(soft):
 def test_derivatives_are_differences_of_energies(soft):
     h = 1e-3
     for name in ALL.names:
-        points = alchemy.Schedule(**{other: 0.5 + h * np.arange(-3, 4) if other == name else [0.7] * 7
-                                     for other in ALL.names})
+        points = alchemy.Schedule(
+            **{other: 0.5 + h * np.arange(-3, 4) if other == name else [0.7] * 7 for other in ALL.names}
+        )
         u = alchemy.energies(soft, points)
         slope = (45 * (u[4] - u[2]) - 9 * (u[5] - u[1]) + (u[6] - u[0])) / (60 * h)
         assert alchemy.derivatives(soft, points)[name][3] == pytest.approx(slope, rel=1e-8, abs=1e-9 * abs(u[3]))
@@ -190,8 +209,16 @@ def with_table(system, *exceptions):
     for i, j in exceptions:
         wells[i, j] = wells[j, i] = 2 * wells[i, j]
     table = sponge.LJTable.from_sigma_epsilon(np.arange(system.n), sizes, wells)
-    made = sponge.Nonbonded(p.params["charges"], mixing=table, method=p.method, cutoff=p.cutoff, switch=p.switch,
-                            tolerance=p.tolerance, alpha=p.alpha, grid=p.grid)
+    made = sponge.Nonbonded(
+        p.params["charges"],
+        mixing=table,
+        method=p.method,
+        cutoff=p.cutoff,
+        switch=p.switch,
+        tolerance=p.tolerance,
+        alpha=p.alpha,
+        grid=p.grid,
+    )
     new.potentials[new.potentials.index(new.nonbonded)] = made
     return new
 
@@ -207,8 +234,9 @@ def test_exceptions_from_mixing_rules_hold_between_other_atoms(options):
     np.testing.assert_allclose(energies, alchemy.energies(ruled, states) + difference, rtol=1e-10)
     np.testing.assert_allclose(soft.forces(), excepted.forces(), atol=1e-10 * np.abs(excepted.forces()).max())
     for name in BOTH:
-        np.testing.assert_allclose(alchemy.derivatives(soft, states)[name], alchemy.derivatives(ruled, states)[name],
-                                   rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(
+            alchemy.derivatives(soft, states)[name], alchemy.derivatives(ruled, states)[name], rtol=1e-8, atol=1e-8
+        )
     alchemy.set_lambdas(soft, electrostatics=0.6, sterics=0.35)
     check_potential(soft.potentials[0], soft, order=1)
     with pytest.raises(ValueError, match="but atom 4 .* and atom 30 .* have a pair of their own in the table"):
@@ -217,6 +245,7 @@ def test_exceptions_from_mixing_rules_hold_between_other_atoms(options):
 
 def _tail(form, u, n):
     """Energy of a pair beyond the cut-off times the volume, by quadrature."""
+
     def lost(r):
         x = (r - form.switch) / (form.cutoff - form.switch)
         return x**3 * (10 - 15 * x + 6 * x * x)
@@ -233,8 +262,11 @@ def test_energy_beyond_the_cutoff_is_the_integral_of_the_soft_core(soft_core, sw
     n, volume = 8, 1.6**3
     positions = 0.8 * np.stack(np.meshgrid(*[np.arange(2)] * 3), -1).reshape(-1, 3)  # no pair within the cut-off
     system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), 1.6, positions)
-    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, 0.3), np.full(n, 0.5), method="reaction_field", cutoff=0.7,
-                                switch=switch))
+    system.add(
+        sponge.Nonbonded(
+            np.zeros(n), np.full(n, 0.3), np.full(n, 0.5), method="reaction_field", cutoff=0.7, switch=switch
+        )
+    )
     soft = alchemy.decouple(system, [3], soft_core=soft_core)
     form = system.nonbonded.form(system.box)
     for lam in (1.0, 0.4):
@@ -319,8 +351,9 @@ def test_compound_terms_between_marked_atoms_and_others_must_be_restraints(group
 
 def test_terms_that_would_stay_between_marked_atoms_are_refused():
     for potential, kind, other in (
-            (sponge.thole_screening([[0, 2]], charge_product=1.0, damping=20.0), "electrostatics", "sterics"),
-            (lennard_jones_pair([[0, 3]], c6=1e-3, c12=1e-6), "sterics", "electrostatics")):
+        (sponge.thole_screening([[0, 2]], charge_product=1.0, damping=20.0), "electrostatics", "sterics"),
+        (lennard_jones_pair([[0, 3]], c6=1e-3, c12=1e-6), "sterics", "electrostatics"),
+    ):
         system = fluid()
         system.add(potential)
         with pytest.raises(ValueError, match=f"would stay between marked atoms, where annihilate removes {kind}"):
@@ -335,8 +368,11 @@ def test_potentials_of_some_atoms_must_be_of_marked_ones_or_of_others():
     for atoms, refused in ((range(5), False), (range(7, 12), False), (range(3, 8), True)):
         system = fluid()
         system.add(sponge.ASEPotential(lj.LennardJones(), ase.Atoms("C5"), atoms))
-        with pytest.raises(ValueError, match="ASEPotential 'ase' acts on marked atoms and others together") if refused \
-                else contextlib.nullcontext():
+        with (
+            pytest.raises(ValueError, match="ASEPotential 'ase' acts on marked atoms and others together")
+            if refused
+            else contextlib.nullcontext()
+        ):
             alchemy.decouple(system, range(5))
 
 

@@ -23,11 +23,15 @@ def test_energy_and_forces_are_those_of_openmm(box):
     system = example_system(restraint, box=box)
     check_potential(restraint, system)
     wrapped = "(abs({0})-2*pi*step(abs({0})-pi))^2"
-    force = mm.CustomCompoundBondForce(6, (
-        "k1/2*(distance(p1,p4)-0.6)^2 + k2/2*(angle(p2,p1,p4)-1.2)^2 + k3/2*(angle(p1,p4,p5)-1.9)^2"
-        f" + k4/2*{wrapped.format('a')} + k5/2*{wrapped.format('b')} + k6/2*{wrapped.format('c')};"
-        "a=dihedral(p3,p2,p1,p4)-3.0; b=dihedral(p2,p1,p4,p5)+3.0; c=dihedral(p1,p4,p5,p6)-0.4;"
-        "pi=3.14159265358979324"))
+    force = mm.CustomCompoundBondForce(
+        6,
+        (
+            "k1/2*(distance(p1,p4)-0.6)^2 + k2/2*(angle(p2,p1,p4)-1.2)^2 + k3/2*(angle(p1,p4,p5)-1.9)^2"
+            f" + k4/2*{wrapped.format('a')} + k5/2*{wrapped.format('b')} + k6/2*{wrapped.format('c')};"
+            "a=dihedral(p3,p2,p1,p4)-3.0; b=dihedral(p2,p1,p4,p5)+3.0; c=dihedral(p1,p4,p5,p6)-0.4;"
+            "pi=3.14159265358979324"
+        ),
+    )
     for k, value in enumerate([900.0, 40.0, 70.0, 10.0, 20.0, 30.0]):
         force.addGlobalParameter(f"k{k + 1}", value)
     force.addBond([2, 0, 5, 9, 7, 11])
@@ -49,8 +53,16 @@ def test_energy_and_forces_are_those_of_openmm(box):
 def test_correction_is_the_volume_that_a_free_ligand_finds():
     """Random places and orientations of a rigid ligand around a receptor, soft springs."""
     rng, thermal = np.random.default_rng(5), units.GAS_CONSTANT * 300
-    restraint = alchemy.Boresch([0, 1, 2], [3, 4, 5], distance=0.35, angles=[0.9, 2.0], torsions=[2.9, 1.0, -2.0],
-                                k_distance=150.0, k_angles=[4.0, 7.0], k_torsions=[3.0, 2.0, 1.0])
+    restraint = alchemy.Boresch(
+        [0, 1, 2],
+        [3, 4, 5],
+        distance=0.35,
+        angles=[0.9, 2.0],
+        torsions=[2.9, 1.0, -2.0],
+        k_distance=150.0,
+        k_angles=[4.0, 7.0],
+        k_torsions=[3.0, 2.0, 1.0],
+    )
     m, radius = 400_000, 1.2
     receptor = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0]])
     ligand = np.array([[0, 0, 0], [0.1, 0.1, 0], [0.1, 0.2, 0.1]])
@@ -58,11 +70,12 @@ def test_correction_is_the_volume_that_a_free_ligand_finds():
     w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T
     turns = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
                       [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-                      [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
+                      [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])  # fmt: skip
     places = rng.normal(size=(m, 3))
     places *= radius * np.cbrt(rng.random((m, 1))) / np.linalg.norm(places, axis=1, keepdims=True)
-    frames = np.concatenate([np.broadcast_to(receptor, (m, 3, 3)), np.einsum("abm,ib->mia", turns, ligand)
-                             + places[:, None]], axis=1)
+    frames = np.concatenate(
+        [np.broadcast_to(receptor, (m, 3, 3)), np.einsum("abm,ib->mia", turns, ligand) + places[:, None]], axis=1
+    )
     values = _coordinates(np.arange(6)[None], frames, None)[:, 0]
     d = values - restraint.params["center"]
     d[:, 3:] -= 2 * math.pi * np.rint(d[:, 3:] / (2 * math.pi))
@@ -81,12 +94,19 @@ def test_correction_is_the_volume_that_a_free_ligand_finds():
 def test_analytic_correction_is_the_limit_of_stiff_springs():
     gaps = []
     for factor in (1, 10, 100):
-        restraint = alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF, k_distance=8368.0 * factor,
-                                    k_angles=83.68 * factor, k_torsions=83.68 * factor)
+        restraint = alchemy.Boresch(
+            [0, 1, 2],
+            [3, 4, 5],
+            **STIFF,
+            k_distance=8368.0 * factor,
+            k_angles=83.68 * factor,
+            k_torsions=83.68 * factor,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            gaps.append(restraint.standard_state_correction(300) - restraint.standard_state_correction(300,
-                                                                                                       analytic=True))
+            gaps.append(
+                restraint.standard_state_correction(300) - restraint.standard_state_correction(300, analytic=True)
+            )
     assert abs(gaps[0]) < 0.1 and np.abs(gaps[1:]) == pytest.approx(np.abs(gaps[:2]) / 10, rel=0.2)
 
 
@@ -141,27 +161,40 @@ def test_choice_from_one_structure():
 
 
 def line():
-    return sponge.System(sponge.Topology.of_particles(6, "C", 6, [(0, 1), (1, 2), (3, 4), (4, 5)]), np.full(6, 12.0),
-                         positions=np.outer(np.arange(6), [0.1, 0.1, 0]))
+    return sponge.System(
+        sponge.Topology.of_particles(6, "C", 6, [(0, 1), (1, 2), (3, 4), (4, 5)]),
+        np.full(6, 12.0),
+        positions=np.outer(np.arange(6), [0.1, 0.1, 0]),
+    )
 
 
-@pytest.mark.parametrize("mistake, message", [
-    (lambda: alchemy.Boresch([0, 1, 2], [2, 3, 4], **STIFF), "three different atoms"),
-    (lambda: alchemy.Boresch([0, 1], [2, 3, 4], **STIFF), "three different atoms"),
-    (lambda: alchemy.Boresch(["CA", "C", "N"], [2, 3, 4], **STIFF), "receptor: indices must be integers"),
-    (lambda: alchemy.Boresch.choose(line(), [0, 1, 2], k_angles=[1, 2, 3]), "k_angles must be a number or one for"),
-    (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"distance": 0.0}), "distance"),
-    (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"angles": [70.0, 90.0]}), "in radians"),
-    (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"torsions": [70.0, 90.0, 0.0]}), "in radians"),
-    (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"angles": [1.0]}), "angles must be 2 numbers"),
-    (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF, k_angles=-1.0), "force constants must be positive"),
-    (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF).standard_state_correction(-1), "temperature"),
-    (lambda: alchemy.Boresch.choose(line(), [0, 1, 2]), "the receptor must have three heavy atoms.* not on a line"),
-    (lambda: alchemy.Boresch.choose(line(), [0, 1, 2], [2, 3]), "no atoms in common"),
-    (lambda: alchemy.Boresch.choose(line(), [0, 1, 2], positions=np.zeros((2, 5, 3))), "positions must be those of 6"),
-    (lambda: alchemy.Boresch.choose(complex_of_chains(np.random.default_rng(1), np.zeros(17))[0], range(12, 17),
-                                    k_angles=1.0), "no atoms keep their angles"),
-])
+@pytest.mark.parametrize(
+    "mistake, message",
+    [
+        (lambda: alchemy.Boresch([0, 1, 2], [2, 3, 4], **STIFF), "three different atoms"),
+        (lambda: alchemy.Boresch([0, 1], [2, 3, 4], **STIFF), "three different atoms"),
+        (lambda: alchemy.Boresch(["CA", "C", "N"], [2, 3, 4], **STIFF), "receptor: indices must be integers"),
+        (lambda: alchemy.Boresch.choose(line(), [0, 1, 2], k_angles=[1, 2, 3]), "k_angles must be a number or one for"),
+        (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"distance": 0.0}), "distance"),
+        (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"angles": [70.0, 90.0]}), "in radians"),
+        (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"torsions": [70.0, 90.0, 0.0]}), "in radians"),
+        (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"angles": [1.0]}), "angles must be 2 numbers"),
+        (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF, k_angles=-1.0), "force constants must be positive"),
+        (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF).standard_state_correction(-1), "temperature"),
+        (lambda: alchemy.Boresch.choose(line(), [0, 1, 2]), "the receptor must have three heavy atoms.* not on a line"),
+        (lambda: alchemy.Boresch.choose(line(), [0, 1, 2], [2, 3]), "no atoms in common"),
+        (
+            lambda: alchemy.Boresch.choose(line(), [0, 1, 2], positions=np.zeros((2, 5, 3))),
+            "positions must be those of 6",
+        ),
+        (
+            lambda: alchemy.Boresch.choose(
+                complex_of_chains(np.random.default_rng(1), np.zeros(17))[0], range(12, 17), k_angles=1.0
+            ),
+            "no atoms keep their angles",
+        ),
+    ],
+)
 def test_mistakes(mistake, message):
     with pytest.raises(ValueError, match=message):
         mistake()

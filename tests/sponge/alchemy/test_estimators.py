@@ -62,8 +62,9 @@ def test_bar_of_gaussian_works_and_of_pymbar():
 def test_bootstrap_sees_correlation():
     forward, reverse = gaussian_works(np.random.default_rng(3), 500)
     thin = alchemy.bar(forward * THERMAL, reverse * THERMAL, temperature=300, bootstrap=200)
-    often = alchemy.bar(np.repeat(forward, 10) * THERMAL, np.repeat(reverse, 10) * THERMAL, temperature=300,
-                        bootstrap=200)
+    often = alchemy.bar(
+        np.repeat(forward, 10) * THERMAL, np.repeat(reverse, 10) * THERMAL, temperature=300, bootstrap=200
+    )
     assert often[0] == pytest.approx(thin[0]) and often[1] == pytest.approx(thin[1], rel=0.35)
     plain = alchemy.bar(np.repeat(forward, 10) * THERMAL, np.repeat(reverse, 10) * THERMAL, temperature=300)
     assert plain[1] == pytest.approx(thin[1], rel=0.35)
@@ -82,8 +83,10 @@ def test_integration_rules(method):
     assert back[0] == pytest.approx(-exact)
     # two lambdas, one after the other: a stretch in which a lambda rests adds nothing
     path = {"a": [1, 0.5, 0, 0, 0], "b": [1, 1, 1, 0.2, 0]}
-    both = {"a": [np.full(2, v) for v in (1.0, 2.0, 3.0, 99.0, 98.0)],
-            "b": [np.full(2, v) for v in (97.0, 96.0, 5.0, 4.0, 1.0)]}
+    both = {
+        "a": [np.full(2, v) for v in (1.0, 2.0, 3.0, 99.0, 98.0)],
+        "b": [np.full(2, v) for v in (97.0, 96.0, 5.0, 4.0, 1.0)],
+    }
     first = alchemy.thermodynamic_integration(path["a"][:3], both["a"][:3], method=method)[0]
     second = alchemy.thermodynamic_integration(path["b"][2:], both["b"][2:], method=method)[0]
     assert alchemy.thermodynamic_integration(path, both, method=method)[0] == pytest.approx(first + second)
@@ -181,8 +184,9 @@ def test_works_of_any_size_converge(size):
 
 def test_cycles_close():
     rng, nodes = np.random.default_rng(0), {"a": 0.0, "b": 2.0, "c": -1.0, "d": 4.0}
-    edges = {(x, y): (nodes[y] - nodes[x], 0.1) for x, y in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"),
-                                                             ("b", "d"))}
+    edges = {
+        (x, y): (nodes[y] - nodes[x], 0.1) for x, y in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("b", "d"))
+    }
     exact = alchemy.cycle_closure(edges)
     assert exact.values == pytest.approx(nodes) and exact.chi_squared == pytest.approx(0, abs=1e-20)
     assert len(exact.cycles) == 2 and all(abs(gap) < 1e-12 for _, gap, _ in exact.cycles)
@@ -200,21 +204,25 @@ GOOD = oscillators(0, 20)[1]
 PATH = alchemy.Schedule(sterics=np.linspace(0, 1, 5))
 
 
-@pytest.mark.parametrize("slopes, visited, error, message", [
-    (None, np.repeat(np.arange(1, 6), 20), ValueError, "states from 0 to 4, got 5 at record 80"),
-    (None, np.repeat(np.arange(5.0), 20), ValueError, "visited must be integers, .* got float64"),
-    ({"sterics": np.zeros(99)}, np.repeat(np.arange(5), 20), ValueError, r"each of 100 samples, got \(99,\)"),
-    ([np.zeros(100)], np.repeat(np.arange(5), 20), TypeError, "slopes must be a dict of arrays .* got list"),
-    ([{"sterics": np.zeros(20)}] * 4 + [{"bonded": np.zeros(20)}], None, ValueError, "state 4 must have the names"),
-    ([{"sterics": np.zeros(5)}] * 5, None, ValueError, r"state 0 must have one number for each of 20 samples"),
-    ([{"sterics": np.zeros(20)}] * 4, None, ValueError, "slopes must be of 5 states, got 4"),
-    ([np.zeros(20)] * 5, None, TypeError, "slopes of state 0 must be a dict of arrays"),
-    ({"sterics": np.zeros(20)}, None, TypeError, "slopes must be a list of 5 dicts, one of each state, got dict"),
-])
+@pytest.mark.parametrize(
+    "slopes, visited, error, message",
+    [
+        (None, np.repeat(np.arange(1, 6), 20), ValueError, "states from 0 to 4, got 5 at record 80"),
+        (None, np.repeat(np.arange(5.0), 20), ValueError, "visited must be integers, .* got float64"),
+        ({"sterics": np.zeros(99)}, np.repeat(np.arange(5), 20), ValueError, r"each of 100 samples, got \(99,\)"),
+        ([np.zeros(100)], np.repeat(np.arange(5), 20), TypeError, "slopes must be a dict of arrays .* got list"),
+        ([{"sterics": np.zeros(20)}] * 4 + [{"bonded": np.zeros(20)}], None, ValueError, "state 4 must have the names"),
+        ([{"sterics": np.zeros(5)}] * 5, None, ValueError, r"state 0 must have one number for each of 20 samples"),
+        ([{"sterics": np.zeros(20)}] * 4, None, ValueError, "slopes must be of 5 states, got 4"),
+        ([np.zeros(20)] * 5, None, TypeError, "slopes of state 0 must be a dict of arrays"),
+        ({"sterics": np.zeros(20)}, None, TypeError, "slopes must be a list of 5 dicts, one of each state, got dict"),
+    ],
+)
 def test_records_and_slopes_that_do_not_fit_are_refused(slopes, visited, error, message):
     with pytest.raises(error, match=message):
-        alchemy.free_energy_difference(GOOD if visited is None else np.concatenate(GOOD), 300, schedule=PATH,
-                                       slopes=slopes, visited=visited)
+        alchemy.free_energy_difference(
+            GOOD if visited is None else np.concatenate(GOOD), 300, schedule=PATH, slopes=slopes, visited=visited
+        )
 
 
 def test_bad_input_is_refused():

@@ -19,15 +19,27 @@ def system(charges, positions, box, waters=0):
     owner = np.concatenate([[0], 1 + np.arange(3 * waters) // 3])
     bonds = [[1 + 3 * w, 1 + 3 * w + k] for w in range(waters) for k in (1, 2)]
     topology = sponge.Topology(
-        names=np.array(["NA", *["O", "H1", "H2"] * waters]), elements=np.array([11, *[8, 1, 1] * waters]),
-        residue_index=owner, residue_names=np.array(["NA", *["HOH"] * waters]),
-        residue_ids=np.array([str(k) for k in range(waters + 1)]), chain_index=np.zeros(waters + 1, int),
-        chain_ids=np.array(["A"]), bonds=np.array(bonds, int).reshape(-1, 2))
-    found = sponge.System(topology, np.full(n, 12.0), box, positions,
-                          exclusions=[[1 + 3 * w + i, 1 + 3 * w + j] for w in range(waters)
-                                      for i, j in ((0, 1), (0, 2), (1, 2))])
-    found.add(sponge.Nonbonded(charges, np.full(n, 0.2), np.zeros(n), cutoff=0.75, tolerance=1e-6,
-                               method="none" if box is None else "pme"))
+        names=np.array(["NA", *["O", "H1", "H2"] * waters]),
+        elements=np.array([11, *[8, 1, 1] * waters]),
+        residue_index=owner,
+        residue_names=np.array(["NA", *["HOH"] * waters]),
+        residue_ids=np.array([str(k) for k in range(waters + 1)]),
+        chain_index=np.zeros(waters + 1, int),
+        chain_ids=np.array(["A"]),
+        bonds=np.array(bonds, int).reshape(-1, 2),
+    )
+    found = sponge.System(
+        topology,
+        np.full(n, 12.0),
+        box,
+        positions,
+        exclusions=[[1 + 3 * w + i, 1 + 3 * w + j] for w in range(waters) for i, j in ((0, 1), (0, 2), (1, 2))],
+    )
+    found.add(
+        sponge.Nonbonded(
+            charges, np.full(n, 0.2), np.zeros(n), cutoff=0.75, tolerance=1e-6, method="none" if box is None else "pme"
+        )
+    )
     return found
 
 
@@ -104,8 +116,13 @@ def test_solvation_of_an_ion_reports_the_terms():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # so few samples hardly overlap
         result = alchemy.Solvation(ion, **options, ion_radius=0.17).run(time=0.1, equilibration=0.05, record=5)
-    assert set(result.finite_size.terms) == {"net_charge", "undersolvation", "cavity", "cavity_higher_order",
-                                             "discrete_solvent"}
+    assert set(result.finite_size.terms) == {
+        "net_charge",
+        "undersolvation",
+        "cavity",
+        "cavity_higher_order",
+        "discrete_solvent",
+    }
     assert result.corrected == pytest.approx(result.value + result.finite_size.value)
     assert str(result).endswith(f"{result.corrected:.1f} kJ/mol with finite-size terms")
 

@@ -12,8 +12,12 @@ from triskele.sponge.testing import check_potential
 from triskele.sponge.virtual_sites.sites import OutOfPlane
 
 NAMES = ("electrostatics", "insertion", "deletion", "mixing")
-STAGES = alchemy.Schedule(insertion=[0, 0.5, 1, 1, 1, 1, 1], electrostatics=[0, 0, 0, 0.5, 1, 1, 1],
-                          mixing=[0, 0, 0, 0.5, 1, 1, 1], deletion=[0, 0, 0, 0, 0, 0.5, 1])
+STAGES = alchemy.Schedule(
+    insertion=[0, 0.5, 1, 1, 1, 1, 1],
+    electrostatics=[0, 0, 0, 0.5, 1, 1, 1],
+    mixing=[0, 0, 0, 0.5, 1, 1, 1],
+    deletion=[0, 0, 0, 0, 0, 0.5, 1],
+)
 
 
 def molecule(kind):
@@ -21,22 +25,51 @@ def molecule(kind):
     rng = np.random.default_rng(4)
     n, box = 59, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3)[:n] / 4
-    rest = {"positions": lattice @ box + rng.normal(scale=0.02, size=(n, 3)), "charges": rng.normal(size=n),
-            "sigmas": rng.uniform(0.2, 0.3, n), "epsilons": rng.uniform(0.1, 1, n)}
+    rest = {
+        "positions": lattice @ box + rng.normal(scale=0.02, size=(n, 3)),
+        "charges": rng.normal(size=n),
+        "sigmas": rng.uniform(0.2, 0.3, n),
+        "epsilons": rng.uniform(0.1, 1, n),
+    }
     m = {"old": 6, "new": 7}[kind]
     own = np.random.default_rng(m)
-    shape = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.35, 0.14, 0.05], [0.41, 0.27, 0], [0.55, 0.27, 0.04],
-                      [0.6, 0.4, 0.0]])[:m] + 0.6
+    shape = (
+        np.array(
+            [
+                [0, 0, 0],
+                [0.15, 0, 0],
+                [0.2, 0.14, 0],
+                [0.35, 0.14, 0.05],
+                [0.41, 0.27, 0],
+                [0.55, 0.27, 0.04],
+                [0.6, 0.4, 0.0],
+            ]
+        )[:m]
+        + 0.6
+    )
     bonds = [[k, k + 1] for k in range(m - 1)]
     near = [[k, k + d] for d in (1, 2, 3) for k in range(m - d)]
-    system = sponge.System(sponge.Topology.of_particles(m + n, bonds=bonds), np.full(m + n, 12.0), box,
-                           np.concatenate([shape, rest["positions"]]), exclusions=near)
+    system = sponge.System(
+        sponge.Topology.of_particles(m + n, bonds=bonds),
+        np.full(m + n, 12.0),
+        box,
+        np.concatenate([shape, rest["positions"]]),
+        exclusions=near,
+    )
     charges, sigmas, epsilons = own.normal(0, 0.3, m), own.uniform(0.2, 0.3, m), own.uniform(0.1, 0.5, m)
     sigmas[1], epsilons[1] = 0.25, 0.3  # the same in both
     charges -= charges.mean()
-    system.add(sponge.Nonbonded(np.r_[charges, rest["charges"]], np.r_[sigmas, rest["sigmas"]],
-                                np.r_[epsilons, rest["epsilons"]], cutoff=0.7, switch=0.6, alpha=6.5,
-                                grid=(24, 24, 24)))
+    system.add(
+        sponge.Nonbonded(
+            np.r_[charges, rest["charges"]],
+            np.r_[sigmas, rest["sigmas"]],
+            np.r_[epsilons, rest["epsilons"]],
+            cutoff=0.7,
+            switch=0.6,
+            alpha=6.5,
+            grid=(24, 24, 24),
+        )
+    )
     system.add(sponge.harmonic_bond(bonds, k=[2000.0, *own.uniform(1000, 3000, m - 2)], r0=0.15))
     ends = [[k, k + 3] for k in range(m - 3)]
     system.add(sponge.pair14(ends, charge_product=0.1, sigma=0.25, epsilon=own.uniform(0.1, 0.3, m - 3)))
@@ -100,8 +133,10 @@ def test_a_molecule_in_vacuum_turns_into_another():
     pairs14 = {name: soft[f"pair14{of}"] for name, of in (("old", ""), ("new", " of new atoms"))}
     bonded = {name: p.energy(p.params, soft.positions, None) for name, p in pairs14.items()}
     present = np.r_[0, 1, 6:13]  # the ethanol
-    for end, plain, x, of, gone in ((0, old, old.positions, "new", np.r_[6:13]),
-                                    (-1, new, soft.positions[present], "old", np.r_[2:6])):
+    for end, plain, x, of, gone in (
+        (0, old, old.positions, "new", np.r_[6:13]),
+        (-1, new, soft.positions[present], "old", np.r_[2:6]),
+    ):
         dummies = bonded[of] + _lennard_jones(soft, gone, "new_" if of == "new" else "")
         assert energies[end] == pytest.approx(plain.energy(x) + float(dummies), rel=1e-10)
     for k in (0, 3, 5):
@@ -139,11 +174,25 @@ def test_a_new_molecule_alone_takes_the_place_of_the_old_one():
     order = np.r_[0, 1, old.n : soft.n, 6 : old.n]  # the ethanol, then the water
     params = soft.potentials[0].params
     assert params["new_charges"][order[:9]] == pytest.approx(whole["charges"])
-    plain = sponge.System(sponge.Topology.of_particles(len(order)), np.full(len(order), 12.0), old.box,
-                          soft.positions[order], exclusions=[
-        *whole["exclusions"], *(old.exclusions[old.exclusions.min(axis=1) > 5] + 3)])
-    plain.add(sponge.Nonbonded(params["new_charges"][order], params["new_sigmas"][order], params["new_epsilons"][order],
-                               cutoff=0.75, switch=0.65, alpha=4.0, grid=(24, 24, 24), dispersion_correction=False))
+    plain = sponge.System(
+        sponge.Topology.of_particles(len(order)),
+        np.full(len(order), 12.0),
+        old.box,
+        soft.positions[order],
+        exclusions=[*whole["exclusions"], *(old.exclusions[old.exclusions.min(axis=1) > 5] + 3)],
+    )
+    plain.add(
+        sponge.Nonbonded(
+            params["new_charges"][order],
+            params["new_sigmas"][order],
+            params["new_epsilons"][order],
+            cutoff=0.75,
+            switch=0.65,
+            alpha=4.0,
+            grid=(24, 24, 24),
+            dispersion_correction=False,
+        )
+    )
     plain.add(sponge.PositionRestraint([9], 500.0, [[0.3, 0.4, 0.5]]))
     expected = plain.forces()
     np.testing.assert_allclose(soft.forces()[order][9:], expected[9:], atol=1e-9 * np.abs(expected).max())
@@ -157,8 +206,9 @@ def test_one_pass_gives_all_states_and_derivatives(both):
         assert soft.energy() == pytest.approx(energies[k], rel=1e-10)
     h = 1e-3
     for name in NAMES:
-        points = alchemy.Schedule(**{other: 0.5 + h * np.arange(-3, 4) if other == name else [0.6] * 7
-                                     for other in NAMES})
+        points = alchemy.Schedule(
+            **{other: 0.5 + h * np.arange(-3, 4) if other == name else [0.6] * 7 for other in NAMES}
+        )
         u = alchemy.energies(soft, points)
         slope = (45 * (u[4] - u[2]) - 9 * (u[5] - u[1]) + (u[6] - u[0])) / (60 * h)
         assert alchemy.derivatives(soft, points)[name][3] == pytest.approx(slope, rel=1e-8, abs=1e-9 * abs(u[3]))
@@ -237,13 +287,20 @@ def chain(site=None, term=None, held=(), mixing="lorentz_berthelot", seed=1):
     """Four atoms in vacuum, with a virtual site, a term of the bonds or constraints."""
     rng, n = np.random.default_rng(seed), 4 if site is None else 5
     bonds, of_site = [[0, 1], [1, 2], [2, 3]], [[0, 4], [1, 4], [2, 4]]
-    system = sponge.System(sponge.Topology.of_particles(n, bonds=bonds), [12.0, 12.0, 12.0, 12.0, 0.0][:n],
-                           positions=SHAPE[:n], exclusions=[*bonds, [0, 2], [1, 3], *(of_site if site else [])],
-                           constraints=sponge.Constraints(held, [0.15] * len(held)),
-                           virtual_sites=[site] if site else [])
+    system = sponge.System(
+        sponge.Topology.of_particles(n, bonds=bonds),
+        [12.0, 12.0, 12.0, 12.0, 0.0][:n],
+        positions=SHAPE[:n],
+        exclusions=[*bonds, [0, 2], [1, 3], *(of_site if site else [])],
+        constraints=sponge.Constraints(held, [0.15] * len(held)),
+        virtual_sites=[site] if site else [],
+    )
     charges = rng.normal(size=n)
-    system.add(sponge.Nonbonded(charges - charges.mean(), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 0.5, n),
-                                method="none", mixing=mixing))
+    system.add(
+        sponge.Nonbonded(
+            charges - charges.mean(), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 0.5, n), method="none", mixing=mixing
+        )
+    )
     if term is not None:
         system.add(term)
     return system
@@ -287,8 +344,11 @@ def test_terms_are_shared_if_their_functions_are():
 
     square = term("k*(r-r0)^2", k=900.0, r0=[0.1, 0.2])
     ends = alchemy.Schedule(electrostatics=[0, 1], mixing=[0, 1])
-    for new in (term("k*(r-r0)^4", k=900.0, r0=[0.1, 0.2]), term("r0*(r-k)^2", k=900.0, r0=[0.1, 0.2]),
-                sponge.harmonic_bond([[0, 1], [1, 2]], k=900.0, r0=[0.1, 0.2], name="bond_expression")):
+    for new in (
+        term("k*(r-r0)^4", k=900.0, r0=[0.1, 0.2]),
+        term("r0*(r-k)^2", k=900.0, r0=[0.1, 0.2]),
+        sponge.harmonic_bond([[0, 1], [1, 2]], k=900.0, r0=[0.1, 0.2], name="bond_expression"),
+    ):
         old, other = chain(term=square), chain(term=new)
         energies = alchemy.energies(alchemy.hybrid(old, other, FOUR), ends)
         np.testing.assert_allclose(energies, [old.energy(), other.energy()], rtol=1e-10)
@@ -308,10 +368,18 @@ def test_mappings_that_cannot_be_are_refused(both):
         (lambda: alchemy.hybrid(old, ring, {k: k for k in range(4)}), "bonded in the new molecule alone"),
         (lambda: alchemy.hybrid(old, water, {0: 0}), "the same other atoms"),
         (lambda: alchemy.hybrid(chain(), chain(mixing="geometric"), FOUR), "same mixing rule, got 'lorentz_berthelot'"),
-        (lambda: alchemy.hybrid(*[systems.system("methanol", method="cutoff")] * 2, {0: 0}),
-         "or 'none' for a molecule alone"),
-        (lambda: sponge.Simulation(both, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[alchemy.States(
-            alchemy.Schedule(insertion=[0, 1], deletion=[0, 1]))]), "charges without Lennard-Jones"),
+        (
+            lambda: alchemy.hybrid(*[systems.system("methanol", method="cutoff")] * 2, {0: 0}),
+            "or 'none' for a molecule alone",
+        ),
+        (
+            lambda: sponge.Simulation(
+                both,
+                sponge.LangevinMiddle(300, 1.0, 0.001),
+                sampling=[alchemy.States(alchemy.Schedule(insertion=[0, 1], deletion=[0, 1]))],
+            ),
+            "charges without Lennard-Jones",
+        ),
         (lambda: alchemy.set_lambdas(both, sterics=0.5), "no potential of the system scales with the lambda"),
     ]:
         with pytest.raises(ValueError, match=message):

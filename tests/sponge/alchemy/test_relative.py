@@ -16,9 +16,13 @@ SMALL = {"padding": 0.65, "cutoff": 0.6, "timestep": 0.001}
 def molecule(charge=0.3, sigma=0.3, spring=1e5, atoms=2, length=0.12):
     """A straight chain of atoms on springs, with opposite charges on the first two."""
     bonds = [[k, k + 1] for k in range(atoms - 1)]
-    system = sponge.System(sponge.Topology.of_particles(atoms, "C", 6, bonds=bonds), np.full(atoms, 12.0),
-                           positions=[[0.12 * k, 0.02 * (k % 2), 0] for k in range(atoms)],
-                           exclusions=[[i, j] for i in range(atoms) for j in range(i)], remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(atoms, "C", 6, bonds=bonds),
+        np.full(atoms, 12.0),
+        positions=[[0.12 * k, 0.02 * (k % 2), 0] for k in range(atoms)],
+        exclusions=[[i, j] for i in range(atoms) for j in range(i)],
+        remove_com_motion=False,
+    )
     charges = np.array([charge, -charge, *[0.0] * (atoms - 2)])
     system.add(sponge.Nonbonded(charges, np.full(atoms, sigma), np.full(atoms, 0.5), method="none"))
     system.add(sponge.harmonic_bond(bonds, k=[spring, *[1e5] * (atoms - 2)], r0=[length, *[0.12] * (atoms - 2)]))
@@ -55,9 +59,12 @@ def test_a_complex_is_a_system_with_the_old_molecule():
     changed = pair.systems["complex"].potentials[0]
     assert list(pair.systems) == ["tip3p", "complex"] and changed.atoms.tolist() == [3, 4]
     assert changed.params["new_charges"][:5] == pytest.approx([0.1, -0.1, 0, 0.2, -0.2])
-    for environments, message in [(("tip3p", immerse(host, padding=0.7, cutoff=0.6)), "old molecule once.* found 0"),
-                                  (("tip3p",), "must be two, got 1"), (("tip3p", "tip3p"), "must differ"),
-                                  (("vacuum", "oil"), "model must be one of")]:
+    for environments, message in [
+        (("tip3p", immerse(host, padding=0.7, cutoff=0.6)), "old molecule once.* found 0"),
+        (("tip3p",), "must be two, got 1"),
+        (("tip3p", "tip3p"), "must differ"),
+        (("vacuum", "oil"), "model must be one of"),
+    ]:
         with pytest.raises(ValueError, match=message):
             alchemy.Relative(molecule(), molecule(0.2), environments, mapping={0: 0, 1: 1}, **SMALL)
 
@@ -65,12 +72,21 @@ def test_a_complex_is_a_system_with_the_old_molecule():
 def _side_by_side(host, guest):
     """Two molecules as one system."""
     n = host.n
-    system = sponge.System(sponge.Topology.of_particles(n + guest.n, "C", 6, bonds=[[0, 1], [1, 2], [3, 4]]),
-                           np.full(n + guest.n, 12.0),
-                           positions=np.concatenate([host.positions, guest.positions + 0.4]),
-                           exclusions=np.concatenate([host.exclusions, guest.exclusions + n]))
-    system.add(sponge.Nonbonded(*(np.concatenate([p.nonbonded.params[key] for p in (host, guest)])
-                                  for key in ("charges", "sigmas", "epsilons")), method="none"))
+    system = sponge.System(
+        sponge.Topology.of_particles(n + guest.n, "C", 6, bonds=[[0, 1], [1, 2], [3, 4]]),
+        np.full(n + guest.n, 12.0),
+        positions=np.concatenate([host.positions, guest.positions + 0.4]),
+        exclusions=np.concatenate([host.exclusions, guest.exclusions + n]),
+    )
+    system.add(
+        sponge.Nonbonded(
+            *(
+                np.concatenate([p.nonbonded.params[key] for p in (host, guest)])
+                for key in ("charges", "sigmas", "epsilons")
+            ),
+            method="none",
+        )
+    )
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [3, 4]], k=1e5, r0=0.12))
     return system
 
@@ -118,10 +134,17 @@ def test_schedules_that_do_not_go_from_one_molecule_to_the_other_are_refused():
         ({"electrostatics": rise, "sterics": rise}, "no potential of the system scales with the lambda 'sterics'"),
     ]:
         with pytest.raises(ValueError, match=message):
-            alchemy.Relative(molecule(), molecule(0.2, atoms=3), ("vacuum", "tip3p"), mapping={0: 0, 1: 1},
-                             lambdas=alchemy.Schedule(**lambdas), **SMALL)
-    same = alchemy.Relative(molecule(), molecule(sigma=0.32), mapping={0: 0, 1: 1},
-                            lambdas=alchemy.Schedule(mixing=rise), **SMALL)
+            alchemy.Relative(
+                molecule(),
+                molecule(0.2, atoms=3),
+                ("vacuum", "tip3p"),
+                mapping={0: 0, 1: 1},
+                lambdas=alchemy.Schedule(**lambdas),
+                **SMALL,
+            )
+    same = alchemy.Relative(
+        molecule(), molecule(sigma=0.32), mapping={0: 0, 1: 1}, lambdas=alchemy.Schedule(mixing=rise), **SMALL
+    )
     assert same.schedule.names == ("mixing",)
 
 
@@ -136,5 +159,5 @@ def test_relative_is_the_difference_of_absolute_and_cycles_close():
         difference = absolute[y].value - absolute[x].value
         error = np.sqrt(absolute[x].error ** 2 + absolute[y].error ** 2 + edges[x, y].error ** 2)
         assert abs(edges[x, y].value - difference) < 3 * error < 12.0
-    (_, gap, error), = alchemy.cycle_closure(edges).cycles
+    ((_, gap, error),) = alchemy.cycle_closure(edges).cycles
     assert abs(gap) < 3 * error

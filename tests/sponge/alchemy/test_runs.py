@@ -20,8 +20,9 @@ def soft():
 
 def spring():
     """Two atoms on a spring that scales with a lambda: the partition function goes as its power -3/2."""
-    system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.1, 0, 0]],
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.1, 0, 0]], remove_com_motion=False
+    )
     system.add(sponge.Nonbonded([0.0, 0.0], [0.3, 0.3], [0.0, 0.0], method="none"))
     system.add(sponge.distance_restraint([[0, 1]], k=500.0, lower=0.0, upper=0.0))
     return alchemy.decouple(system, [0], restraints=["distance_restraint"])
@@ -57,8 +58,9 @@ def test_a_state_can_be_changed_between_runs(soft):
     program = sim._runner.program
     for k in (3, 0, 2):
         states.current = k
-        assert sim.energies()["potential"] == pytest.approx(alchemy.energies(soft, SCHEDULE, sim.positions)[k],
-                                                            rel=1e-10)
+        assert sim.energies()["potential"] == pytest.approx(
+            alchemy.energies(soft, SCHEDULE, sim.positions)[k], rel=1e-10
+        )
         sim.run(2)
         sim._engine.compute(sim.positions)
         there = soft.copy()
@@ -190,10 +192,14 @@ def test_bad_arguments_are_refused(soft):
         (lambda: alchemy.ExpandedEnsemble(SCHEDULE, weights="tmmc"), "'sams', 'wang_landau' or numbers"),
         (lambda: alchemy.ExpandedEnsemble(SCHEDULE, weights=[0.0, 1.0]), "4 finite numbers"),
         (lambda: sponge.Simulation(soft, BATH, sampling=[alchemy.States(SPRINGS)]), "scales with the lambda"),
-        (lambda: sponge.Simulation(soft, BATH, sampling=[alchemy.States(alchemy.Schedule(sterics=[1, 0.5, 0]))]),
-         "state 2 has charges without Lennard-Jones"),
-        (lambda: sponge.Simulation(systems.system("methanol"), BATH, sampling=[alchemy.States(SCHEDULE)]),
-         "must have marked atoms"),
+        (
+            lambda: sponge.Simulation(soft, BATH, sampling=[alchemy.States(alchemy.Schedule(sterics=[1, 0.5, 0]))]),
+            "state 2 has charges without Lennard-Jones",
+        ),
+        (
+            lambda: sponge.Simulation(systems.system("methanol"), BATH, sampling=[alchemy.States(SCHEDULE)]),
+            "must have marked atoms",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             make()

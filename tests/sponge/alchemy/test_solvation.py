@@ -12,8 +12,12 @@ from triskele.sponge.build import immerse
 
 def dipole(charge=0.3, total=0.0):
     """A molecule of two atoms with charges."""
-    system = sponge.System(sponge.Topology.of_particles(2, bonds=[[0, 1]]), [12.0, 14.0],
-                           positions=[[0, 0, 0], [0.12, 0, 0]], exclusions=[[0, 1]])
+    system = sponge.System(
+        sponge.Topology.of_particles(2, bonds=[[0, 1]]),
+        [12.0, 14.0],
+        positions=[[0, 0, 0], [0.12, 0, 0]],
+        exclusions=[[0, 1]],
+    )
     system.add(sponge.Nonbonded([charge + total, -charge], [0.3, 0.32], [0.4, 0.6], method="none"))
     system.add(sponge.harmonic_bond([[0, 1]], k=1e5, r0=0.12))
     return system
@@ -115,19 +119,23 @@ D 1
 def test_files_of_one_molecule_may_have_a_box(tmp_path):
     """As those of GROMACS always have one; here, the molecule lies across its face."""
     (tmp_path / "d.top").write_text(GROMACS)
-    (tmp_path / "d.gro").write_text("\n    2\n    1D       C1    1   0.050   1.000   1.000\n"
-                                    "    1D       C2    2   1.930   1.000   1.000\n   2.0 2.0 2.0\n")
+    (tmp_path / "d.gro").write_text(
+        "\n    2\n    1D       C1    1   0.050   1.000   1.000\n"
+        "    1D       C2    2   1.930   1.000   1.000\n   2.0 2.0 2.0\n"
+    )
     full = alchemy.Solvation(tmp_path / "d.top", tmp_path / "d.gro", padding=0.65, cutoff=0.6).system
     assert full.positions[0] - full.positions[1] == pytest.approx([0.12, 0, 0]) and full.n < 500
 
 
 def test_schedules_go_from_the_decoupled_molecule_to_the_full_one():
     up, small = [0, 0.5, 1], {"padding": 0.65, "cutoff": 0.6}
-    for lambdas, message in [({"electrostatics": up[::-1], "sterics": up[::-1]}, "take sterics from 0 .*, got 1 to 0"),
-                             ({"electrostatics": up}, "take sterics from 0 .*, got none, which counts as 1 in all"),
-                             ({"sterics": up}, "take electrostatics from 0"),
-                             ({"electrostatics": [0, 0, 0.5], "sterics": up}, "take electrostatics .*, got 0 to 0.5"),
-                             ({"mixing": up}, "Solvation: lambdas: no potential of the system scales with")]:
+    for lambdas, message in [
+        ({"electrostatics": up[::-1], "sterics": up[::-1]}, "take sterics from 0 .*, got 1 to 0"),
+        ({"electrostatics": up}, "take sterics from 0 .*, got none, which counts as 1 in all"),
+        ({"sterics": up}, "take electrostatics from 0"),
+        ({"electrostatics": [0, 0, 0.5], "sterics": up}, "take electrostatics .*, got 0 to 0.5"),
+        ({"mixing": up}, "Solvation: lambdas: no potential of the system scales with"),
+    ]:
         with pytest.raises(ValueError, match=message):
             alchemy.Solvation(dipole(), lambdas=alchemy.Schedule(**lambdas), **small)
     assert len(alchemy.Solvation(dipole(0.0), lambdas=alchemy.Schedule(sterics=up), **small).schedule) == 3

@@ -25,8 +25,9 @@ def test_rdf_of_an_ideal_gas_is_one(rng, box):
     edges = np.linspace(0, result.r[-1] + result.r[0], 31)
     expected = pairs * 4 / 3 * np.pi * np.diff(edges**3) / np.linalg.det(box)
     assert np.all(np.abs(result.g - 1) < 5 / np.sqrt(expected))  # five standard deviations of a Poisson count
-    assert result.coordination[-1] == pytest.approx((n - 1) * 4 / 3 * np.pi * edges[-1] ** 3 / np.linalg.det(box),
-                                                    rel=0.02)
+    assert result.coordination[-1] == pytest.approx(
+        (n - 1) * 4 / 3 * np.pi * edges[-1] ** 3 / np.linalg.det(box), rel=0.02
+    )
 
 
 def test_rdf_does_not_care_about_wrapping(rng):
@@ -68,14 +69,20 @@ def test_rdf_equals_mdtraj(rng):
     assert np.count_nonzero(~np.isclose(ours.g, g, rtol=1e-4, atol=1e-4)) <= 2  # a float32 distance may change bins
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"boxes": None}, "box is needed"), ({"r_max": 1.6}, "at most half the smallest edge, 1.5 nm, got 1.6"),
-    ({"first": [7]}, "atoms must be 0 to 4, got 7"), ({"molecules": [0] * 5},
-                                                      "no pairs are left"), ({"bins": 0}, "bins must be"),
-    ({"first": [True]},
-     "mask of atoms must have shape"), ({"positions": np.zeros((5, 2))}, r"must have shape \[frames, n, 3\]"),
-    ({"positions": np.full((5, 3), np.nan)}, "finite"), ({"boxes": np.zeros((3, 3))}, "positive"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"boxes": None}, "box is needed"),
+        ({"r_max": 1.6}, "at most half the smallest edge, 1.5 nm, got 1.6"),
+        ({"first": [7]}, "atoms must be 0 to 4, got 7"),
+        ({"molecules": [0] * 5}, "no pairs are left"),
+        ({"bins": 0}, "bins must be"),
+        ({"first": [True]}, "mask of atoms must have shape"),
+        ({"positions": np.zeros((5, 2))}, r"must have shape \[frames, n, 3\]"),
+        ({"positions": np.full((5, 3), np.nan)}, "finite"),
+        ({"boxes": np.zeros((3, 3))}, "positive"),
+    ],
+)
 def test_rdf_refuses(change, message):
     with pytest.raises(ValueError, match=message):
         analysis.rdf(**{"positions": np.zeros((5, 3)), "boxes": 3.0, **change})
@@ -87,7 +94,7 @@ def test_rdf_refuses(change, message):
 def test_msd_by_fourier_transform_equals_its_definition(rng):
     x = np.cumsum(rng.normal(size=(60, 7, 3)), axis=0) + 100.0
     result = analysis.msd(x, 0.5, max_lag=40)
-    direct = [np.mean(np.sum((x[k:] - x[:60 - k]) ** 2, -1)) for k in range(41)]
+    direct = [np.mean(np.sum((x[k:] - x[: 60 - k]) ** 2, -1)) for k in range(41)]
     assert result.value == pytest.approx(direct, rel=1e-10, abs=1e-10)
     assert result.time[[0, -1]] == pytest.approx([0.0, 20.0])
 
@@ -117,13 +124,16 @@ def test_unwrap_undoes_wrapping(rng, box):
     assert analysis.msd(wrapped, 1.0, boxes=box).value == pytest.approx(analysis.msd(x, 1.0).value, rel=1e-9)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda x: analysis.msd(x[:1], 1.0), "at least 2 frames"),
-    (lambda x: analysis.msd(x, 0.0), "interval must be a positive number .ps., got 0.0"),
-    (lambda x: analysis.msd(x, 1.0, max_lag=20), "max_lag must be 1 to 19"),
-    (lambda x: analysis.diffusion_coefficient(x, 1.0, blocks=6), "at least 2 blocks of 4 frames"),
-    (lambda x: analysis.diffusion_coefficient(x, 1.0, fit=(1, 9)), "end within a block of 4 ps"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: analysis.msd(x[:1], 1.0), "at least 2 frames"),
+        (lambda x: analysis.msd(x, 0.0), "interval must be a positive number .ps., got 0.0"),
+        (lambda x: analysis.msd(x, 1.0, max_lag=20), "max_lag must be 1 to 19"),
+        (lambda x: analysis.diffusion_coefficient(x, 1.0, blocks=6), "at least 2 blocks of 4 frames"),
+        (lambda x: analysis.diffusion_coefficient(x, 1.0, fit=(1, 9)), "end within a block of 4 ps"),
+    ],
+)
 def test_diffusion_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call(np.zeros((20, 3, 3)))
@@ -170,7 +180,8 @@ def test_rmsd_equals_mdtraj(rng):
     for _ in range(15):
         top.add_atom("C", mdtraj.element.carbon, residue)
     assert analysis.rmsd(x, x[3], range(10)).value == pytest.approx(
-        mdtraj.rmsd(mdtraj.Trajectory(x, top), mdtraj.Trajectory(x, top), 3, atom_indices=np.arange(10)), abs=1e-3)
+        mdtraj.rmsd(mdtraj.Trajectory(x, top), mdtraj.Trajectory(x, top), 3, atom_indices=np.arange(10)), abs=1e-3
+    )
 
 
 def test_rmsf_sees_vibrations_not_tumbling(rng):
@@ -209,10 +220,16 @@ def test_dihedrals_across_a_boundary_and_mdtraj(rng):
 
 def dipeptide():
     names = ["C", "O", "N", "H", "CA", "CB", "C", "O", "N", "H"]  # ACE-ALA-NME, without the methyls
-    return Topology(np.array(names), [6, 8, 7, 1, 6, 6, 6, 8, 7, 1], [0, 0, 1, 1, 1, 1, 1, 1, 2, 2],
-                    ["ACE", "ALA", "NME"],
-                    ["1", "2", "3"], [0, 0, 0], ["A"],
-                    [[0, 1], [0, 2], [2, 3], [2, 4], [4, 5], [4, 6], [6, 7], [6, 8], [8, 9]])
+    return Topology(
+        np.array(names),
+        [6, 8, 7, 1, 6, 6, 6, 8, 7, 1],
+        [0, 0, 1, 1, 1, 1, 1, 1, 2, 2],
+        ["ACE", "ALA", "NME"],
+        ["1", "2", "3"],
+        [0, 0, 0],
+        ["A"],
+        [[0, 1], [0, 2], [2, 3], [2, 4], [4, 5], [4, 6], [6, 7], [6, 8], [8, 9]],
+    )
 
 
 def test_phi_and_psi_follow_the_peptide_bonds(rng):

@@ -28,7 +28,7 @@ def _mean(rng):
 
 def _blocks(rng):
     found = analysis.block_average(correlated(rng, 8192))
-    return found.mean / np.median(found.error[len(found.error) // 2: -3])
+    return found.mean / np.median(found.error[len(found.error) // 2 : -3])
 
 
 def _density(rng):
@@ -117,9 +117,23 @@ def _mbar_free_energy(rng):
     return (value - exact) / error
 
 
-@pytest.mark.parametrize("estimator", [
-    _mean, _blocks, pytest.param(_density, marks=pytest.mark.slow), _drift, _diffusion, _populations, _profile,
-    _weighted_profile, _wham, _mbar_free_energies, _mbar_mean, _mbar_free_energy])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        _mean,
+        _blocks,
+        pytest.param(_density, marks=pytest.mark.slow),
+        _drift,
+        _diffusion,
+        _populations,
+        _profile,
+        _weighted_profile,
+        _wham,
+        _mbar_free_energies,
+        _mbar_mean,
+        _mbar_free_energy,
+    ],
+)
 def test_errors_are_as_large_as_they_say(estimator):
     z = np.array([estimator(np.random.default_rng([7, k])) for k in range(REPEATS)])
     assert np.isfinite(z).all()
@@ -136,7 +150,7 @@ def test_the_inefficiency_of_short_series_is_that_of_its_definition(rng, n):
     for rho in (0.0, 0.9, 0.999):
         x = correlated(rng, n, rho)
         d, g = x - x.mean(), 1.0
-        c = [np.sum(d[:n - t] * d[t:]) / (n - t) / max(np.mean(d * d), 1e-300) for t in range(n)]
+        c = [np.sum(d[: n - t] * d[t:]) / (n - t) / max(np.mean(d * d), 1e-300) for t in range(n)]
         for t in range(1, n - 1, 2):
             if n < 4 or c[t] + c[t + 1] <= 0:
                 break
@@ -146,8 +160,10 @@ def test_the_inefficiency_of_short_series_is_that_of_its_definition(rng, n):
         assert found.error == pytest.approx(np.sqrt(found.inefficiency / n) * x.std(ddof=1), rel=1e-9)
 
 
-@pytest.mark.parametrize("visits, known", [([5, 5], True), ([5, 6], False), ([4, 1, 1], True), ([5, 1, 1], False),
-                                           ([7, 0, 0], False), ([3, 3, 3, 0], True)])
+@pytest.mark.parametrize(
+    "visits, known",
+    [([5, 5], True), ([5, 6], False), ([4, 1, 1], True), ([5, 1, 1], False), ([7, 0, 0], False), ([3, 3, 3, 0], True)],
+)
 def test_a_bin_that_fewer_than_two_blocks_decide_has_no_error(visits, known):
     """By hand, from the visits of a bin in each block of 20: (sum of n)^2 must be at least twice the sum of n^2."""
     x = np.concatenate([np.repeat([0.75, 0.25], [n, 20 - n]) for n in visits])

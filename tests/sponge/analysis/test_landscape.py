@@ -151,15 +151,19 @@ def test_rectangles_wrap_and_divide_the_plane(rng):
     phi, psi = rng.uniform(-10, 10, (2, 1000))
     right = analysis.Rectangle(phi=(2.5, -2.5))
     assert np.array_equal(right(phi, psi), np.abs(np.mod(phi + np.pi, 2 * np.pi) - np.pi) >= 2.5)
-    parts = [analysis.Rectangle((a, a + np.pi / 2),
-                                (b, b + np.pi)) for a in np.arange(4) * np.pi / 2 for b in (-1.0, np.pi - 1.0)]
+    parts = [
+        analysis.Rectangle((a, a + np.pi / 2), (b, b + np.pi))
+        for a in np.arange(4) * np.pi / 2
+        for b in (-1.0, np.pi - 1.0)
+    ]
     assert np.array_equal(np.sum([p(phi, psi) for p in parts], axis=0), np.ones(1000))
     assert analysis.Rectangle()(phi, psi).all()
 
 
 def test_populations_never_seen_have_no_error_bar():
-    result = analysis.populations([0.1, 0.2, 0.3], [0, 0, 0],
-                                  {"in": analysis.Rectangle((0, 1)), "out": analysis.Rectangle((1, 2))})
+    result = analysis.populations(
+        [0.1, 0.2, 0.3], [0, 0, 0], {"in": analysis.Rectangle((0, 1)), "out": analysis.Rectangle((1, 2))}
+    )
     assert result.value.tolist() == [1, 0] and np.isnan(result.error).all()
     assert str(result).endswith(" 0.0000 (error unknown)")
     assert "out 0.0000" in str(result)
@@ -269,8 +273,9 @@ def test_pictures(rng):
     phi, psi = rng.vonmises(0, 3, (2, 5000))
     surface = analysis.free_energy(phi, psi, temperature=300, bins=20)
     line = analysis.profile(phi, temperature=300, period=(-np.pi, np.pi))
-    shares = analysis.populations(phi, psi, {"left": analysis.Rectangle(phi=(-np.pi, 0)),
-                                             "none": analysis.Rectangle((3, 3.1), (3, 3.1))})
+    shares = analysis.populations(
+        phi, psi, {"left": analysis.Rectangle(phi=(-np.pi, 0)), "none": analysis.Rectangle((3, 3.1), (3, 3.1))}
+    )
     for draw in (surface.plot, surface.plot_error, line.plot, shares.plot):
         ax = draw()
         ax.figure.canvas.draw()

@@ -76,8 +76,9 @@ def test_periodic_variables_have_no_edge():
     d = result.value - exact(np.linspace(-np.pi, np.pi, 41), potential)
     d -= d.mean()
     assert np.abs(d).max() < 0.8 and np.std(d / result.error) < 1.6
-    assert result.offsets == pytest.approx(wham(data, centers, 30.0, temperature=300, bins=40, period=(-np.pi, np.pi),
-                                                bootstrap=0).offsets, abs=1e-6)
+    assert result.offsets == pytest.approx(
+        wham(data, centers, 30.0, temperature=300, bins=40, period=(-np.pi, np.pi), bootstrap=0).offsets, abs=1e-6
+    )
 
 
 def test_two_variables():
@@ -91,19 +92,26 @@ def test_two_variables():
     for c in centers:
         energy = potential(*grid.T) + 0.5 * 30.0 * ((grid - c) ** 2).sum(1)
         p = np.exp(-(energy - energy.min()) / RT)
-        data.append(grid[rng.choice(len(grid), 2000,
-                                    p=p / p.sum())] + rng.uniform(-0.5, 0.5, (2000, 2)) * (x[1] - x[0]))
-    result = wham(data, centers, [30.0, 30.0], temperature=300, bins=(16, 16), limits=[(-1.6, 1.6), (-1.6, 1.6)],
-                  bootstrap=10)
+        data.append(
+            grid[rng.choice(len(grid), 2000, p=p / p.sum())] + rng.uniform(-0.5, 0.5, (2000, 2)) * (x[1] - x[0])
+        )
+    result = wham(
+        data, centers, [30.0, 30.0], temperature=300, bins=(16, 16), limits=[(-1.6, 1.6), (-1.6, 1.6)], bootstrap=10
+    )
     fine = (np.linspace(-1.6, 1.6, 161)[1:] + np.linspace(-1.6, 1.6, 161)[:-1]) / 2  # ten points a bin
     density = np.exp(-potential(*np.meshgrid(fine, fine, indexing="ij")) / RT).reshape(16, 10, 16, 10).mean((1, 3))
     well = (result.value < 10) & (result.error < 1.0)
     d = (result.value + RT * np.log(density))[well]
     assert result.value.shape == (16, 16) and well.sum() > 30
     assert np.std(d) < 0.5 and np.std((d - d.mean()) / result.error[well]) < 1.5
-    by_function = wham(data, bias=[lambda x, y, c=c: 15.0 * ((x - c[0]) ** 2 + (y - c[1]) ** 2) for c in centers],
-                       temperature=300, bins=(16, 16),
-                       limits=[(-1.6, 1.6), (-1.6, 1.6)], bootstrap=0)
+    by_function = wham(
+        data,
+        bias=[lambda x, y, c=c: 15.0 * ((x - c[0]) ** 2 + (y - c[1]) ** 2) for c in centers],
+        temperature=300,
+        bins=(16, 16),
+        limits=[(-1.6, 1.6), (-1.6, 1.6)],
+        bootstrap=0,
+    )
     assert by_function.offsets == pytest.approx(result.offsets, abs=1e-6)
 
 
@@ -129,8 +137,11 @@ def test_correlated_samples_count_less():
 
 def test_windows_without_overlap_are_told_about():
     far = [-1.5, -1.4, 1.4, 1.5]
-    with pytest.warns(UserWarning, match=r"wham: windows 0, 1 do not overlap with 2, 3: the free energy between them "
-                                         r"is not determined"):
+    with pytest.warns(
+        UserWarning,
+        match=r"wham: windows 0, 1 do not overlap with 2, 3: the free energy between them "
+        r"is not determined",
+    ):
         wham(windows(k=2000.0, centers=far), far, 2000.0, temperature=300, bins=50, bootstrap=0)
     x = np.concatenate(windows(k=2000.0, centers=far))
     with pytest.warns(UserWarning, match="mbar: states 0, 1 do not overlap with 2, 3"):
@@ -140,28 +151,40 @@ def test_windows_without_overlap_are_told_about():
 def test_bins_that_nobody_saw_are_infinite():
     result = wham(windows(), CENTERS, 100.0, temperature=300, bins=40, limits=(-4, 4), bootstrap=5)
     unseen = np.abs(result.middles[0]) > 2
-    assert np.isinf(result.value[unseen]).all() and np.isnan(result.error[unseen]).all() and np.all(
-        result.probability[unseen] == 0
+    assert (
+        np.isinf(result.value[unseen]).all()
+        and np.isnan(result.error[unseen]).all()
+        and np.all(result.probability[unseen] == 0)
     )
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ({"samples": []}, "at least one window"), ({"samples": [np.zeros(3), np.zeros(0)]}, "got none in window 1"),
-    ({"samples": [np.zeros(3), np.array([0.0, np.nan])]}, "samples must be finite, got .*nan.* in window 1"),
-    ({"samples": [np.zeros((3, 3)), np.zeros((3, 3))]},
-     r"must have shape \[m\] or \[m, 2\]"), ({"temperature": 0}, "temperature must be a positive number"),
-    ({"centers": [0.0]}, r"centers must have shape \(2, 1\), got \(1, 1\)"),
-    ({"k": None}, "give either centers and k, or bias"),
-    ({"k": -1.0}, "k finite and >= 0"), ({"bins": 0},
-                                         "bins must be integers >= 1"), ({"limits": (1, 0)}, "low < high"),
-    ({"limits": (5.0, 6.0)},
-     "within the limits, got none in window 0"), ({"bootstrap": 1}, "bootstrap must be 0 or at least 2"),
-    ({"samples": [np.zeros(3), np.zeros(3)]}, "samples must differ"),
-    ({"period": (-1.0, 1.0), "limits": (0.0, 2.0)}, "limits must lie within the period"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"samples": []}, "at least one window"),
+        ({"samples": [np.zeros(3), np.zeros(0)]}, "got none in window 1"),
+        ({"samples": [np.zeros(3), np.array([0.0, np.nan])]}, "samples must be finite, got .*nan.* in window 1"),
+        ({"samples": [np.zeros((3, 3)), np.zeros((3, 3))]}, r"must have shape \[m\] or \[m, 2\]"),
+        ({"temperature": 0}, "temperature must be a positive number"),
+        ({"centers": [0.0]}, r"centers must have shape \(2, 1\), got \(1, 1\)"),
+        ({"k": None}, "give either centers and k, or bias"),
+        ({"k": -1.0}, "k finite and >= 0"),
+        ({"bins": 0}, "bins must be integers >= 1"),
+        ({"limits": (1, 0)}, "low < high"),
+        ({"limits": (5.0, 6.0)}, "within the limits, got none in window 0"),
+        ({"bootstrap": 1}, "bootstrap must be 0 or at least 2"),
+        ({"samples": [np.zeros(3), np.zeros(3)]}, "samples must differ"),
+        ({"period": (-1.0, 1.0), "limits": (0.0, 2.0)}, "limits must lie within the period"),
+    ],
+)
 def test_bad_input_of_wham(arguments, message):
-    given = {"samples": [np.array([0.0, 0.1]), np.array([0.1, 0.2])], "centers": [0.0, 0.2], "k": 10.0,
-             "temperature": 300.0, **arguments}
+    given = {
+        "samples": [np.array([0.0, 0.1]), np.array([0.1, 0.2])],
+        "centers": [0.0, 0.2],
+        "k": 10.0,
+        "temperature": 300.0,
+        **arguments,
+    }
     with pytest.raises(ValueError, match=message):
         wham(**given)
 
@@ -182,8 +205,13 @@ def test_mbar_of_harmonic_oscillators_has_the_exact_values_within_its_errors():
         result = mbar(0.5 * K[:, None, None] * x**2)
         target = 0.5 * 3.0 * x**2  # a state that was not sampled
         (mean, mean_error), (f, f_error) = result.mean(x**2, target), result.free_energy(target)
-        scaled.append([(result.free_energies[2] - 0.5 * np.log(4)) / result.errors[2], (mean - 1 / 3) / mean_error,
-                       (f - 0.5 * np.log(3)) / f_error])
+        scaled.append(
+            [
+                (result.free_energies[2] - 0.5 * np.log(4)) / result.errors[2],
+                (mean - 1 / 3) / mean_error,
+                (f - 0.5 * np.log(3)) / f_error,
+            ]
+        )
     scaled = np.array(scaled)
     assert np.all(np.abs(scaled.mean(0)) < 0.7) and np.all((0.7 < scaled.std(0)) & (scaled.std(0) < 1.35))
     assert result.weights(target).sum() == pytest.approx(1) and 300 < result.effective_samples(target) < 900
@@ -259,12 +287,16 @@ def test_a_state_that_is_far_away_is_told_about():
         mbar(0.5 * K[:, None, None] * x**2).mean(x, 50 * (x - 4) ** 2)
 
 
-@pytest.mark.parametrize("reduced, counts, message", [
-    (np.zeros((2, 30)), None, "with counts, or"), (np.zeros((2, 30)), [10, 10], "with the sum 30"),
-    (np.zeros((2, 30)), [25, 5],
-     "at least 10 independent samples .* got 5 of state 1"), (np.zeros((2, 0)), [0, 0], "at least 10"),
-    (np.full((2, 30), np.nan), [15, 15], "must be finite, got nan for state 0 at sample 0"),
-])
+@pytest.mark.parametrize(
+    "reduced, counts, message",
+    [
+        (np.zeros((2, 30)), None, "with counts, or"),
+        (np.zeros((2, 30)), [10, 10], "with the sum 30"),
+        (np.zeros((2, 30)), [25, 5], "at least 10 independent samples .* got 5 of state 1"),
+        (np.zeros((2, 0)), [0, 0], "at least 10"),
+        (np.full((2, 30), np.nan), [15, 15], "must be finite, got nan for state 0 at sample 0"),
+    ],
+)
 def test_bad_input_of_mbar(reduced, counts, message):
     with pytest.raises(ValueError, match=message):
         mbar(reduced, counts)

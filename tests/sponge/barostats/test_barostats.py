@@ -31,25 +31,36 @@ def gas(n, volume, kind="atoms", rng=None):
     edge = volume ** (1 / 3)
     places = rng.uniform(0, edge, (n, 1, 3))
     if kind == "atoms":
-        return System(Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=places[:, 0],
-                      remove_com_motion=False)
+        return System(
+            Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=places[:, 0], remove_com_motion=False
+        )
     sites = np.concatenate([WATER, [0.7 * WATER[0] + 0.15 * (WATER[1] + WATER[2])]])
     first = 4 * np.arange(n)
     pairs = np.concatenate([first[:, None] + p for p in ((0, 1), (0, 2), (1, 2))])
     turned = np.concatenate([sites @ np.linalg.qr(rng.normal(size=(3, 3)))[0] + p for p in places])
     lengths = np.repeat([0.09572, 0.09572, np.linalg.norm(WATER[1] - WATER[2])], n)
-    return System(Topology.of_particles(4 * n), np.tile([16.0, 1.0, 1.0, 0.0], n), box=edge, positions=turned,
-                  remove_com_motion=False,
-                  constraints=Constraints(pairs, lengths),
-                  virtual_sites=[ThreeParticleAverage(first + 3, first[:, None] + np.arange(3), (0.7, 0.15, 0.15))])
+    return System(
+        Topology.of_particles(4 * n),
+        np.tile([16.0, 1.0, 1.0, 0.0], n),
+        box=edge,
+        positions=turned,
+        remove_com_motion=False,
+        constraints=Constraints(pairs, lengths),
+        virtual_sites=[ThreeParticleAverage(first + 3, first[:, None] + np.arange(3), (0.7, 0.15, 0.15))],
+    )
 
 
 def soft_fluid(n=24, edge=1.6):
     """Particles that repel each other softly within 0.6 nm."""
     rng = np.random.default_rng(2)
     grid = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3)[:n] * edge / 3
-    system = System(Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=grid + rng.normal(0, 0.02, (n, 3)),
-                    remove_com_motion=False)
+    system = System(
+        Topology.of_particles(n),
+        np.full(n, 40.0),
+        box=edge,
+        positions=grid + rng.normal(0, 0.02, (n, 3)),
+        remove_com_motion=False,
+    )
     i, j = np.triu_indices(n, 1)
 
     def energy(p, x, box):
@@ -108,8 +119,17 @@ def test_two_pressures_have_the_ratio_of_their_boltzmann_factors(which):
     pressures, found = (100.0, 160.0), []
     for seed, pressure in enumerate(pressures):
         barostat = BAROSTATS[which](pressure, every=2, **FLUID.get(which, {}))
-        found.append(volumes(soft_fluid(edge=2.1), barostat, sponge.LangevinMiddle(300.0, 10.0, 0.005), 2400, 6,
-                             settle=500, seed=seed)[0])
+        found.append(
+            volumes(
+                soft_fluid(edge=2.1),
+                barostat,
+                sponge.LangevinMiddle(300.0, 10.0, 0.005),
+                2400,
+                6,
+                settle=500,
+                seed=seed,
+            )[0]
+        )
     a, b = found
     assert np.mean(a) > np.mean(b)
     both, label = np.concatenate(found), np.repeat([0.0, 1.0], [len(a), len(b)])
@@ -130,12 +150,19 @@ def test_pressure_is_the_derivative_along_scaled_centers(rng):
     """Rigid waters with sites of both kinds and a potential that feels positions and box."""
     system = gas(6, 8.0, "waters", rng)
     first = 4 * np.arange(6)
-    system.virtual_sites = [ThreeParticleAverage(first[:3] + 3, first[:3, None] + np.arange(3), (0.7, 0.15, 0.15)),
-                            OutOfPlane(first[3:] + 3, first[3:, None] + np.arange(3), 0.1, 0.1, 6.0)]
+    system.virtual_sites = [
+        ThreeParticleAverage(first[:3] + 3, first[:3, None] + np.arange(3), (0.7, 0.15, 0.15)),
+        OutOfPlane(first[3:] + 3, first[3:, None] + np.arange(3), 0.1, 0.1, 6.0),
+    ]
     c = rng.normal(size=(system.n, 3))
-    system.add(Formula("pull", lambda p, x,
-                       box: (c * np.sin(2 * np.pi * x / np.stack([box[0, 0], box[1, 1], box[2, 2]]))
-                             * np.cos(3 * x[:, ::-1])).sum()))
+    system.add(
+        Formula(
+            "pull",
+            lambda p, x, box: (
+                c * np.sin(2 * np.pi * x / np.stack([box[0, 0], box[1, 1], box[2, 2]])) * np.cos(3 * x[:, ::-1])
+            ).sum(),
+        )
+    )
     engine = Engine(system, "double")
     whole = Molecules(engine)
     engine.compute()
@@ -157,10 +184,17 @@ def test_pressure_is_the_derivative_along_scaled_centers(rng):
     np.testing.assert_allclose((whole.pressure() - pressure) * volume, 18 * (np.arange(18.0).reshape(6, 3) ** 2).sum(0))
 
 
-@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.VelocityVerlet(0.002),
-                                        sponge.Brownian(300.0, 99.0, 0.002),
-                                        sponge.Bussi(300.0, 1.0, 0.002), sponge.NoseHoover(300.0, 1.0, 0.002)],
-                         ids=lambda i: type(i).__name__)
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        sponge.LangevinMiddle(300.0, 1.0, 0.002),
+        sponge.VelocityVerlet(0.002),
+        sponge.Brownian(300.0, 99.0, 0.002),
+        sponge.Bussi(300.0, 1.0, 0.002),
+        sponge.NoseHoover(300.0, 1.0, 0.002),
+    ],
+    ids=lambda i: type(i).__name__,
+)
 def test_forces_at_the_end_of_a_step_belong_where_the_integrator_says(integrator):
     """So that the virial, the forces and the positions of a pressure are those of one moment."""
     engine = Engine(soft_fluid(), "double")
@@ -203,15 +237,19 @@ def test_scaling_keeps_triclinic_boxes_reduced_and_molecules_whole(rng):
     np.testing.assert_allclose(boxes.as_box(engine.box), engine.box)
     np.testing.assert_allclose(whole.centers(engine.positions), centers * [1.1, 0.9, 1.2])
     inner = lambda x, c: x - c[whole.of]
-    np.testing.assert_allclose(inner(engine.positions, whole.centers(engine.positions)), inner(before, centers),
-                               atol=1e-14)
+    np.testing.assert_allclose(
+        inner(engine.positions, whole.centers(engine.positions)), inner(before, centers), atol=1e-14
+    )
 
 
-@pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(100.0, every=5),
-                                      sponge.StochasticCellRescaling(100.0, every=5)],
-                         ids=["Monte Carlo", "rescaling"])
-@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)],
-                         ids=["Langevin", "Bussi"])
+@pytest.mark.parametrize(
+    "barostat",
+    [sponge.MonteCarloBarostat(100.0, every=5), sponge.StochasticCellRescaling(100.0, every=5)],
+    ids=["Monte Carlo", "rescaling"],
+)
+@pytest.mark.parametrize(
+    "integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)], ids=["Langevin", "Bussi"]
+)
 def test_a_resumed_run_is_the_uninterrupted_one(barostat, integrator, tmp_path):
     def new():
         return sponge.Simulation(soft_fluid(), integrator, seed=4, barostat=barostat, precision="double")
@@ -229,12 +267,14 @@ def test_a_resumed_run_is_the_uninterrupted_one(barostat, integrator, tmp_path):
 
 def water():
     box = sponge.build.water_box("tip3p", n=216, seed=1)
-    return sponge.create_system(box, forcefield=["amber14/tip3p"], method="pme", cutoff=0.7, grid=(24, 24, 24),
-                                constraints="h-bonds")
+    return sponge.create_system(
+        box, forcefield=["amber14/tip3p"], method="pme", cutoff=0.7, grid=(24, 24, 24), constraints="h-bonds"
+    )
 
 
-@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)],
-                         ids=["Langevin", "Bussi"])
+@pytest.mark.parametrize(
+    "integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)], ids=["Langevin", "Bussi"]
+)
 def test_a_rejected_move_leaves_the_run_as_it_is(integrator):
     """Lists, forces and mesh too: every move raises an energy that grows steeply with any change of the volume."""
     ends = []
@@ -266,9 +306,11 @@ def test_moves_are_judged_by_energies_of_all_pairs():
         before.restore()
 
 
-@pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(1e6, 300.0, every=2),
-                                      sponge.StochasticCellRescaling(1e5, every=2)],
-                         ids=["Monte Carlo", "rescaling"])
+@pytest.mark.parametrize(
+    "barostat",
+    [sponge.MonteCarloBarostat(1e6, 300.0, every=2), sponge.StochasticCellRescaling(1e5, every=2)],
+    ids=["Monte Carlo", "rescaling"],
+)
 def test_a_box_that_becomes_too_small_is_an_error_with_the_last_good_state(barostat):
     system = soft_fluid()
 
@@ -291,14 +333,18 @@ def test_a_box_that_becomes_too_small_is_an_error_with_the_last_good_state(baros
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: sponge.MonteCarloBarostat(1.0, coupling="cubic"),
-         "coupling must be 'isotropic', 'semi-isotropic' or 'anisotropic', got 'cubic'"),
+        (
+            lambda: sponge.MonteCarloBarostat(1.0, coupling="cubic"),
+            "coupling must be 'isotropic', 'semi-isotropic' or 'anisotropic', got 'cubic'",
+        ),
         (lambda: sponge.MonteCarloBarostat((1.0, 2.0)), "pressure must be one number in bar, or 1, got"),
         (lambda: sponge.StochasticCellRescaling(np.nan), "pressure must be one number"),
         (lambda: sponge.MonteCarloBarostat(1.0, temperature=-3), "temperature must be a positive number, got -3"),
         (lambda: sponge.MonteCarloBarostat(1.0, every=0), "every must be an integer >= 1, got 0"),
-        (lambda: sponge.StochasticCellRescaling(1.0, relaxation_time=0),
-         "relaxation_time must be a positive number, got 0"),
+        (
+            lambda: sponge.StochasticCellRescaling(1.0, relaxation_time=0),
+            "relaxation_time must be a positive number, got 0",
+        ),
     ],
 )
 def test_bad_options(make, message):
@@ -351,10 +397,14 @@ def test_references_move_with_the_center_of_their_molecule():
     assert float(energy) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("barostat", [
-    sponge.MonteCarloBarostat(pressure=30.0, every=5),
-    sponge.StochasticCellRescaling(pressure=30.0, relaxation_time=0.1, every=5, compressibility=1e-3),
-], ids=["Monte Carlo", "cell rescaling"])
+@pytest.mark.parametrize(
+    "barostat",
+    [
+        sponge.MonteCarloBarostat(pressure=30.0, every=5),
+        sponge.StochasticCellRescaling(pressure=30.0, relaxation_time=0.1, every=5, compressibility=1e-3),
+    ],
+    ids=["Monte Carlo", "cell rescaling"],
+)
 def test_a_restrained_run_far_from_the_origin_is_the_same_run(barostat):
     runs = []
     for shift in (0.0, 100.0):

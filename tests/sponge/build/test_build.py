@@ -90,7 +90,8 @@ def test_orientations_are_uniform():
 @pytest.mark.parametrize(
     ("options", "message", "error"),
     [
-        ({}, "n or a size must be given", ValueError), ({"n": 0}, "n must be an integer >= 1, got 0", ValueError),
+        ({}, "n or a size must be given", ValueError),
+        ({"n": 0}, "n must be an integer >= 1, got 0", ValueError),
         ({"n": 10, "model": "tip9p"}, "model must be one of tip3p,.* got 'tip9p'", ValueError),
         ({"size": 0.2}, "must hold a molecule", ValueError),
         ({"n": 100, "size": 1.0}, "molecules must have room, got 100", ValueError),
@@ -181,9 +182,19 @@ def of_residues(structure, residues):
     """The first residues of a structure."""
     t = structure.topology
     n = int(np.searchsorted(t.residue_index, residues))
-    return Structure(Topology(t.names[:n], t.elements[:n], t.residue_index[:n], t.residue_names[:residues],
-                              t.residue_ids[:residues], t.chain_index[:residues], t.chain_ids,
-                              t.bonds[(t.bonds < n).all(1)]), structure.positions[:n])
+    return Structure(
+        Topology(
+            t.names[:n],
+            t.elements[:n],
+            t.residue_index[:n],
+            t.residue_names[:residues],
+            t.residue_ids[:residues],
+            t.chain_index[:residues],
+            t.chain_ids,
+            t.bonds[(t.bonds < n).all(1)],
+        ),
+        structure.positions[:n],
+    )
 
 
 def test_acids_at_the_ends_of_chains_keep_their_charge(heavy):
@@ -203,8 +214,10 @@ def test_selenomethionine_is_replaced_when_asked(heavy):
     sulfur = (t.residue_index == met) & (t.elements == 16)
     names[sulfur], elements[sulfur], kinds[met] = "SE", 34, "MSE"
     apart = ~(t.residue_index[t.bonds] == met).any(1)  # files do not give its bonds
-    seleno = Structure(Topology(names, elements, t.residue_index, kinds, t.residue_ids, t.chain_index, t.chain_ids,
-                                t.bonds[apart]), heavy.positions)
+    seleno = Structure(
+        Topology(names, elements, t.residue_index, kinds, t.residue_ids, t.chain_index, t.chain_ids, t.bonds[apart]),
+        heavy.positions,
+    )
     with pytest.raises(MissingTemplateError, match=r"no template for residue 52 MSE .*replace_nonstandard=True"):
         create_system(build.add_hydrogens(seleno), PROTEIN)
     full = build.add_hydrogens(seleno, replace_nonstandard=True)
@@ -278,13 +291,19 @@ ARGON = Structure(Topology.of_particles(1, "AR", 18), np.zeros((1, 3)))
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda s: build.add_hydrogens(s, [PROTEIN]), TypeError,
-         r"ph must be a number, got list \['amber14/protein.ff14SB'\] \(a force field is named by forcefield=...\)"),
+        (
+            lambda s: build.add_hydrogens(s, [PROTEIN]),
+            TypeError,
+            r"ph must be a number, got list \['amber14/protein.ff14SB'\] \(a force field is named by forcefield=...\)",
+        ),
         (lambda s: build.add_hydrogens(s, np.nan), ValueError, "ph must be a finite number, got nan"),
         (lambda s: build.add_hydrogens(s, missing_atoms="no"), TypeError, "missing_atoms must be True or False, got"),
         (lambda s: build.solvate(s, PROTEIN, padding=1, neutralize=0), TypeError, "neutralize must be True or False"),
-        (lambda s: build.add_hydrogens("a.pdb"), TypeError,
-         "must be a Structure or a System, got str 'a.pdb' .read a file with"),
+        (
+            lambda s: build.add_hydrogens("a.pdb"),
+            TypeError,
+            "must be a Structure or a System, got str 'a.pdb' .read a file with",
+        ),
         (lambda s: build.add_hydrogens(s, forcefield=3), TypeError, "forcefield must be names or paths, got int"),
         (lambda s: build.solvate(s, [3], padding=1), TypeError, "forcefield must be names or paths, got int"),
         (lambda s: build.solvate(s, PROTEIN, padding="1"), ValueError, "padding must be a positive number .nm., got"),
@@ -292,8 +311,11 @@ ARGON = Structure(Topology.of_particles(1, "AR", 18), np.zeros((1, 3)))
         (lambda s: build.solvate(s, PROTEIN, padding=1, seed=[1]), ValueError, "seed must be an integer >= 0, got"),
         (lambda s: build.add_virtual_sites(s, 3), TypeError, "must be names, paths or a ForceField, got int"),
         (lambda s: build.pack([ARGON], density=1.0), TypeError, "must be pairs of a Structure and a number, got"),
-        (lambda s: build.pack([("a.pdb", 3)], density=1.0), TypeError,
-         "molecule must be a Structure or a System, got str"),
+        (
+            lambda s: build.pack([("a.pdb", 3)], density=1.0),
+            TypeError,
+            "molecule must be a Structure or a System, got str",
+        ),
         (lambda s: build.pack([(ARGON, 3)], size="1"), BoxError, "pack: lengths must be numbers in nm, got '1'"),
         (lambda s: build.immerse(s), TypeError, "system must be a System, got Structure"),
         (lambda s: build.water_box(["tip3p"], n=8), ValueError, r"model must be one of .* got \['tip3p'\]"),

@@ -80,9 +80,15 @@ def test_a_pair_of_ions_has_the_energies_of_lammps(field, spread, planes):
     expected = json.loads((DATA / "clp" / "reference.json").read_text())[spread]
     cation, anion = ion(field, "c4c1im"), ion(field, "dca")
     together = sponge.Topology(
-        np.concatenate([cation.names, anion.names]), np.concatenate([cation.elements, anion.elements]),
-        np.repeat([0, 1], [cation.n, anion.n]), ["c4c1im", "dca"], ["1", "2"], [0, 0], ["A"],
-        np.concatenate([cation.bonds, anion.bonds + cation.n]))
+        np.concatenate([cation.names, anion.names]),
+        np.concatenate([cation.elements, anion.elements]),
+        np.repeat([0, 1], [cation.n, anion.n]),
+        ["c4c1im", "dca"],
+        ["1", "2"],
+        [0, 0],
+        ["A"],
+        np.concatenate([cation.bonds, anion.bonds + cation.n]),
+    )
     system = sponge.create_system(together, 0.1 * np.array(expected["positions"]), None, field, method="none")
     found = {name: energy / kcal_per_mol for name, energy in system.energy_terms().items()}
     assert found["bond"] == pytest.approx(expected["ebond"], abs=1e-7)
@@ -97,13 +103,22 @@ def chloride():
 
 def cation(rng):
     x = np.array([[0, 0, 0], [0.13, 0, 0], [0.2, 0.11, 0], [0.1, 0.2, 0.05]])
-    topology = sponge.Topology(np.array(["C1", "C2", "C3", "C4"]), np.full(4, 6), np.zeros(4, int), ["BUT"], ["1"], [0],
-                               ["A"], np.array([[0, 1], [1, 2], [2, 3]]))
+    topology = sponge.Topology(
+        np.array(["C1", "C2", "C3", "C4"]),
+        np.full(4, 6),
+        np.zeros(4, int),
+        ["BUT"],
+        ["1"],
+        [0],
+        ["A"],
+        np.array([[0, 1], [1, 2], [2, 3]]),
+    )
     return sponge.Structure(topology, x + rng.normal(0, 0.01, x.shape))
 
 
-@pytest.mark.parametrize("size", [2.2, [2.0, 2.4, 2.6], [[2.4, 0, 0], [0.6, 2.3, 0], [-0.7, 0.8, 2.2]]],
-                         ids=["cube", "edges", "triclinic"])
+@pytest.mark.parametrize(
+    "size", [2.2, [2.0, 2.4, 2.6], [[2.4, 0, 0], [0.6, 2.3, 0], [-0.7, 0.8, 2.2]]], ids=["cube", "edges", "triclinic"]
+)
 def test_packed_molecules_keep_their_shapes_and_do_not_overlap(size, rng):
     molecule = cation(rng)
     box = sponge.build.pack([(molecule, 30), (chloride(), 30)], size=size, seed=2)
@@ -131,12 +146,16 @@ def test_packing_follows_seed_and_density(rng):
     assert mass * sponge.units.DENSITY / np.linalg.det(a.box) == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize(("molecules", "options", "message"), [
-    ([(chloride(), 5)], {}, "density or size must be given"),
-    ([(chloride(), 0)], {"size": 2.0}, "there must be a molecule"),
-    ([(chloride(), -1)], {"size": 2.0}, "number of molecules"), ([(chloride(), 5)], {"density": -1.0}, "density"),
-    ([(chloride(), 500)], {"size": 1.0}, "at least 0.15 nm apart, got 0.1"),
-])
+@pytest.mark.parametrize(
+    ("molecules", "options", "message"),
+    [
+        ([(chloride(), 5)], {}, "density or size must be given"),
+        ([(chloride(), 0)], {"size": 2.0}, "there must be a molecule"),
+        ([(chloride(), -1)], {"size": 2.0}, "number of molecules"),
+        ([(chloride(), 5)], {"density": -1.0}, "density"),
+        ([(chloride(), 500)], {"size": 1.0}, "at least 0.15 nm apart, got 0.1"),
+    ],
+)
 def test_boxes_that_cannot_be_packed(molecules, options, message):
     with pytest.raises(ValueError, match=message):
         sponge.build.pack(molecules, **options)
@@ -173,8 +192,13 @@ def test_a_liquid_has_the_density_and_structure_of_lammps(example, monkeypatch, 
     monkeypatch.syspath_prepend(str(DATA / "clp"))
     made, shared = example("ionic_liquid"), example("make_density")
     system = made.compressed(shared.PAIRS, shared.TEMPERATURE)
-    record = made.run("Drude" if kind == "drude" else kind, made.polarizable(system) if kind == "drude" else system, ps,
-                      shared.TEMPERATURE, system.n)
+    record = made.run(
+        "Drude" if kind == "drude" else kind,
+        made.polarizable(system) if kind == "drude" else system,
+        ps,
+        shared.TEMPERATURE,
+        system.n,
+    )
     edges = np.array([np.diag(box) for box in record.boxes])
     expected = json.loads((DATA / "clp" / "density.json").read_text())[kind]
     found = shared.summary(system, np.array(record.frames), edges)

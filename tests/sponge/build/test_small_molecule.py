@@ -11,12 +11,13 @@ from triskele import sponge
 
 Chem = pytest.importorskip("rdkit.Chem")
 
-pytestmark = [pytest.mark.peer,
-              pytest.mark.skipif(shutil.which("antechamber") is None, reason="needs AmberTools")]
+pytestmark = [pytest.mark.peer, pytest.mark.skipif(shutil.which("antechamber") is None, reason="needs AmberTools")]
 
 
-@pytest.mark.parametrize("smiles, formula, charge", [
-    ("CCO", {6: 2, 1: 6, 8: 1}, 0), ("CC(=O)[O-]", {6: 2, 1: 3, 8: 2}, -1), ("c1ccccc1Cl", {6: 6, 1: 5, 17: 1}, 0)])
+@pytest.mark.parametrize(
+    "smiles, formula, charge",
+    [("CCO", {6: 2, 1: 6, 8: 1}, 0), ("CC(=O)[O-]", {6: 2, 1: 3, 8: 2}, -1), ("c1ccccc1Cl", {6: 6, 1: 5, 17: 1}, 0)],
+)
 def test_energy_is_that_of_openmm(tmp_path, smiles, formula, charge):
     system = sponge.build.small_molecule(smiles, name="MOL", folder=tmp_path)
     numbers, counts = np.unique(system.topology.elements, return_counts=True)
@@ -27,8 +28,9 @@ def test_energy_is_that_of_openmm(tmp_path, smiles, formula, charge):
 
     top = app.AmberPrmtopFile(str(tmp_path / "MOL.prmtop"))
     crd = app.AmberInpcrdFile(str(tmp_path / "MOL.inpcrd"))
-    context = openmm.Context(top.createSystem(), openmm.VerletIntegrator(0.001),
-                             openmm.Platform.getPlatformByName("Reference"))
+    context = openmm.Context(
+        top.createSystem(), openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference")
+    )
     context.setPositions(crd.positions)
     theirs = context.getState(getEnergy=True).getPotentialEnergy()._value
     assert system.energy() == pytest.approx(theirs, rel=1e-6)
@@ -59,9 +61,17 @@ def test_files_of_molecules(tmp_path):
         sponge.build.small_molecule(path)
 
 
-@pytest.mark.parametrize("smiles, message", [("CX", "cannot read the SMILES"), ("", "cannot read the SMILES"),
-                                             ("[Na+].[Cl-]", "no parameters for Na"), ("C.C", "one molecule, got 2"),
-                                             ("[CH3]", "unpaired"), ("C[Si](C)(C)C", "no parameters for Si")])
+@pytest.mark.parametrize(
+    "smiles, message",
+    [
+        ("CX", "cannot read the SMILES"),
+        ("", "cannot read the SMILES"),
+        ("[Na+].[Cl-]", "no parameters for Na"),
+        ("C.C", "one molecule, got 2"),
+        ("[CH3]", "unpaired"),
+        ("C[Si](C)(C)C", "no parameters for Si"),
+    ],
+)
 def test_molecules_that_gaff_does_not_have(smiles, message):
     with pytest.raises(ValueError, match=message):
         sponge.build.small_molecule(smiles)

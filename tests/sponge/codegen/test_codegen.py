@@ -64,8 +64,9 @@ def _build(algebra, e):
         return algebra.select(a if a.factors else Term(float(a.number > 0)), b, _build(algebra, rest[1]))
     if op == "-":
         return algebra.add(a, algebra.negative(b))
-    return {"+": algebra.add, "*": algebra.multiply, "/": lambda p,
-            q: algebra.multiply(p, algebra.power(q, -1))}[op](a, b)
+    return {"+": algebra.add, "*": algebra.multiply, "/": lambda p, q: algebra.multiply(p, algebra.power(q, -1))}[op](
+        a, b
+    )
 
 
 def _evaluate(e, inputs):
@@ -148,15 +149,18 @@ def _compiled(function, outputs, dtype="float64", width=8):
     stores = [f"simd.store(out, {k} * a0.size + at, {n})" for k, n in enumerate(names)]
     body = "\n".join(f"        {line}" for line in [*loads, *lines, *stores])
     arguments = ", ".join(f"a{k}" for k in range(len(function.names)))
-    source = (f"import numpy as np\nfrom triskele.core.kernels import simd\nfrom triskele.core.kernels.njit import "
-              f"kernel\n\n\n"
-              f"@kernel\ndef run({arguments}, out):\n    for at in range(0, a0.size, {width}):\n{body}\n")
+    source = (
+        f"import numpy as np\nfrom triskele.core.kernels import simd\nfrom triskele.core.kernels.njit import "
+        f"kernel\n\n\n"
+        f"@kernel\ndef run({arguments}, out):\n    for at in range(0, a0.size, {width}):\n{body}\n"
+    )
     return load_module(source, f"test_{function.__name__}").run
 
 
 @pytest.mark.parametrize(("dtype", "width", "tolerance"), [("float64", 8, 1e-12), ("float32", 16, 2e-5)])
-@pytest.mark.parametrize("function", [lennard_jones, buckingham, branches, functions, constant],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [lennard_jones, buckingham, branches, functions, constant], ids=lambda f: f.__name__
+)
 def test_generated_values_and_derivatives(function, dtype, width, tolerance):
     n = 4 * width
     arguments = [RNG.uniform(0.5, 2.0, n).astype(dtype) for _ in function.names]

@@ -46,8 +46,9 @@ def test_jets_are_the_derivatives_of_the_numpy_form(case):
     np.testing.assert_allclose(np.sum(found[:, 0]), energy(points), rtol=1e-12)
     np.testing.assert_allclose(found[:, 1:], gradient, rtol=1e-10, atol=1e-12 * np.abs(gradient).max())
     found = _run(directional(pair, names), names, np.column_stack([points, moves]))
-    np.testing.assert_allclose(found[:, 0], np.sum(gradient * moves, axis=1), rtol=1e-10,
-                               atol=1e-12 * np.abs(gradient).max())
+    np.testing.assert_allclose(
+        found[:, 0], np.sum(gradient * moves, axis=1), rtol=1e-10, atol=1e-12 * np.abs(gradient).max()
+    )
     np.testing.assert_allclose(found[:, 1:], second, rtol=1e-10, atol=1e-12 * np.abs(second).max())
 
 

@@ -55,9 +55,9 @@ def test_positions_and_velocities_are_those_of_shake(names, rng):
 
     engine = Engine(system)
     run(engine, Solver(engine).velocities())
-    np.testing.assert_allclose(engine.velocities,
-                               rattle(system.positions, system.velocities, held.pairs, 1 / system.masses),
-                               atol=1e-10)
+    np.testing.assert_allclose(
+        engine.velocities, rattle(system.positions, system.velocities, held.pairs, 1 / system.masses), atol=1e-10
+    )
 
 
 def test_many_molecules_in_many_chunks(rng):
@@ -69,8 +69,11 @@ def test_many_molecules_in_many_chunks(rng):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from(sorted(MOLECULES)), min_size=1, max_size=20), st.integers(0, 2**32 - 1),
-       st.floats(1e-5, 0.004))
+@given(
+    st.lists(st.sampled_from(sorted(MOLECULES)), min_size=1, max_size=20),
+    st.integers(0, 2**32 - 1),
+    st.floats(1e-5, 0.004),
+)
 def test_lengths_hold_and_momentum_stays(names, seed, size):
     rng = np.random.default_rng(seed)
     system = mixture(names, rng)
@@ -116,10 +119,11 @@ def test_waters_of_two_kinds(rng):
     heavy.masses[17::3] = heavy.masses[16::3]
     move = small_move(heavy, rng)
     held = heavy.constraints
-    np.testing.assert_allclose(solved(heavy, move)[0],
-                               shake(heavy.positions, heavy.positions + move, held.pairs, held.distances,
-                                     1 / heavy.masses),
-                               atol=1e-12)
+    np.testing.assert_allclose(
+        solved(heavy, move)[0],
+        shake(heavy.positions, heavy.positions + move, held.pairs, held.distances, 1 / heavy.masses),
+        atol=1e-12,
+    )
 
 
 def test_asymmetric_water_goes_to_the_general_solver(rng):
@@ -138,14 +142,22 @@ def test_repeated_constraints_count_once(rng):
 @pytest.mark.parametrize(
     "pairs, lengths, masses, message",
     [
-        ([(0, 1), (1, 0)], [0.1, 0.11], [1, 1, 1],
-         r"constraint 1 of atom 1 .*: length must be that of constraint 0, 0.1, got 0.11"),
+        (
+            [(0, 1), (1, 0)],
+            [0.1, 0.11],
+            [1, 1, 1],
+            r"constraint 1 of atom 1 .*: length must be that of constraint 0, 0.1, got 0.11",
+        ),
         ([(2, 2)], [0.1], [1, 1, 1], "must tie two atoms, got one"),
         ([(0, 1)], [-0.1], [1, 1, 1], "length must be positive and finite, got -0.1"),
         ([(0, 1)], [np.nan], [1, 1, 1], "length must be positive and finite, got nan"),
-        ([(1, 2), (1, 0), (0, 1), (2, 0)], [0.1, 0.12, 0.12, 0.5], [1, 1, 1],
-         r"constraint 3 of atom 2 .* and atom 0 .*: length must be at most that of constraints [01] and [01] together, "
-         "which close a triangle with it, 0.22, got 0.5"),
+        (
+            [(1, 2), (1, 0), (0, 1), (2, 0)],
+            [0.1, 0.12, 0.12, 0.5],
+            [1, 1, 1],
+            r"constraint 3 of atom 2 .* and atom 0 .*: length must be at most that of constraints [01] and [01] "
+            "together, which close a triangle with it, 0.22, got 0.5",
+        ),
         ([(0, 1)], [0.1], [0, 1, 1], r"both atoms must have mass, got masses \[0.0, 1.0\]"),
     ],
 )
@@ -167,8 +179,9 @@ def test_no_solution_names_the_atoms(name, rng):
     move = np.zeros_like(system.positions)
     atom = len(system.masses) // 3 + 1  # of the second molecule
     move[atom] = [1.0, -2.0, 1.5]
-    with pytest.raises(ConstraintError,
-                       match=r"step 0: constraints of atom \d+ .* with atom \d+ .* take a smaller step"):
+    with pytest.raises(
+        ConstraintError, match=r"step 0: constraints of atom \d+ .* with atom \d+ .* take a smaller step"
+    ):
         solved(system, move)
     with pytest.raises(ConstraintError, match="no solution"):
         solved(system, move * np.nan)

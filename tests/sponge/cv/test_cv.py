@@ -20,9 +20,13 @@ def every_kind():
     """One collective variable of every kind, for a chain of twelve atoms."""
     reference = chain(99)
     return [
-        cv.distance(2, 9), cv.angle(1, 5, 3), cv.torsion(0, 4, 7, 11),
-        cv.rmsd([0, 2, 3, 5, 8, 11], reference), cv.rmsd(range(12), reference, weights=np.arange(1.0, 13.0)),
-        cv.coordination([0, 1, 2], [2, 5, 6, 7], r0=0.3), cv.coordination([0, 1], [8, 9, 10], r0=0.4, n=7, m=12),
+        cv.distance(2, 9),
+        cv.angle(1, 5, 3),
+        cv.torsion(0, 4, 7, 11),
+        cv.rmsd([0, 2, 3, 5, 8, 11], reference),
+        cv.rmsd(range(12), reference, weights=np.arange(1.0, 13.0)),
+        cv.coordination([0, 1, 2], [2, 5, 6, 7], r0=0.3),
+        cv.coordination([0, 1], [8, 9, 10], r0=0.4, n=7, m=12),
         cv.coordination([3], [0, 1], r0=0.35, n=8, m=14),
         cv.radius_of_gyration(range(3, 10), masses=np.linspace(1, 16, 12)),
         cv.function(lambda x: np.sum(np.tanh(x[0] * x[1])) + x[2, 0] ** 2, [4, 1, 8], name="network"),
@@ -105,8 +109,9 @@ def test_values_of_mdtraj():
         (cv.rmsd(range(n), frames[3]), md.rmsd(trajectory, trajectory, 3)),
         (cv.radius_of_gyration(range(n)), md.compute_rg(trajectory)),
     ):
-        np.testing.assert_allclose([float(s(f)) for f in frames], expected, atol=2e-4 if "rmsd" in s.name else 2e-6,
-                                   err_msg=s.name)
+        np.testing.assert_allclose(
+            [float(s(f)) for f in frames], expected, atol=2e-4 if "rmsd" in s.name else 2e-6, err_msg=s.name
+        )
 
 
 def test_radius_of_gyration_by_pairs():
@@ -123,8 +128,9 @@ def test_rmsd_is_that_of_the_analysis():
     frames, reference = np.stack([*(chain(k) for k in range(6)), -chain(50)]), chain(50)
     for weights in (None, np.arange(12.0)):
         expected = sponge.analysis.rmsd(frames, reference, weights=weights).value
-        np.testing.assert_allclose([float(cv.rmsd(range(12), reference, weights=weights)(f)) for f in frames], expected,
-                                   atol=1e-12)
+        np.testing.assert_allclose(
+            [float(cv.rmsd(range(12), reference, weights=weights)(f)) for f in frames], expected, atol=1e-12
+        )
 
 
 def test_rmsd_at_its_reference():
@@ -174,22 +180,25 @@ def test_periodic_differences():
     assert float(cv.distance(0, 1).difference(3.0, -3.0)) == 6.0
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: cv.distance(1, 1), "cv.distance: atoms must be different and >= 0, got"),
-    (lambda: cv.angle(0, 1, -1), "cv.angle: atoms must be different"),
-    (lambda: cv.torsion(0, 1, 2, 2.5), "cv.torsion: atoms must be 4 numbers of atoms"),
-    (lambda: cv.rmsd([0, 1], np.zeros((2, 3))), "cv.rmsd: atoms must be at least 3 numbers"),
-    (lambda: cv.rmsd([0, 1, 9], np.zeros((4, 3))), r"cv.rmsd: reference must have shape \(3, 3\)"),
-    (lambda: cv.rmsd([0, 1, 2], np.outer(np.arange(3.0), [1, 2, 3])), "must not lie on a line"),
-    (lambda: cv.rmsd([0, 1, 2], chain(0, 3), weights=[1, -1, 1]), "weights must be 3 numbers >= 0"),
-    (lambda: cv.coordination([0], [0], r0=0.3), "must hold different atoms"),
-    (lambda: cv.coordination([0], [1], r0=0.0), "r0 must be a positive number"),
-    (lambda: cv.coordination([0], [1], r0=0.3, n=12, m=6), "0 < n < m"),
-    (lambda: cv.radius_of_gyration([3, 4], masses=[0.0, 0.0]), "masses must be 2 numbers"),
-    (lambda: cv.function(3.0, [0]), "must be a function"),
-    (lambda: cv.function(np.sum, [0], period=(1, 0)), "period must be"),
-    (lambda: cv.function(np.sum, [0], period=(1,)), "period must be"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cv.distance(1, 1), "cv.distance: atoms must be different and >= 0, got"),
+        (lambda: cv.angle(0, 1, -1), "cv.angle: atoms must be different"),
+        (lambda: cv.torsion(0, 1, 2, 2.5), "cv.torsion: atoms must be 4 numbers of atoms"),
+        (lambda: cv.rmsd([0, 1], np.zeros((2, 3))), "cv.rmsd: atoms must be at least 3 numbers"),
+        (lambda: cv.rmsd([0, 1, 9], np.zeros((4, 3))), r"cv.rmsd: reference must have shape \(3, 3\)"),
+        (lambda: cv.rmsd([0, 1, 2], np.outer(np.arange(3.0), [1, 2, 3])), "must not lie on a line"),
+        (lambda: cv.rmsd([0, 1, 2], chain(0, 3), weights=[1, -1, 1]), "weights must be 3 numbers >= 0"),
+        (lambda: cv.coordination([0], [0], r0=0.3), "must hold different atoms"),
+        (lambda: cv.coordination([0], [1], r0=0.0), "r0 must be a positive number"),
+        (lambda: cv.coordination([0], [1], r0=0.3, n=12, m=6), "0 < n < m"),
+        (lambda: cv.radius_of_gyration([3, 4], masses=[0.0, 0.0]), "masses must be 2 numbers"),
+        (lambda: cv.function(3.0, [0]), "must be a function"),
+        (lambda: cv.function(np.sum, [0], period=(1, 0)), "period must be"),
+        (lambda: cv.function(np.sum, [0], period=(1,)), "period must be"),
+    ],
+)
 def test_bad_input(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()

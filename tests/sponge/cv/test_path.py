@@ -36,11 +36,15 @@ def both_kinds():
 
     def squares_of_variables(x, box):
         values = [float(v(x, box)) for v in torsions]
-        return [sum(w * turn(s, n, c != 1) ** 2 for c, (w, s, n) in enumerate(zip((1.0, 30.0, 0.5), values, node)))
-                for node in nodes]
+        return [
+            sum(w * turn(s, n, c != 1) ** 2 for c, (w, s, n) in enumerate(zip((1.0, 30.0, 0.5), values, node)))
+            for node in nodes
+        ]
 
-    return [(cv.path(ATOMS, STRUCTURES, weights=WEIGHTS, lambda_=200.0), squares_of_structures, 200.0),
-            (cv.variable_path(torsions, nodes, weights=[1.0, 30.0, 0.5], lambda_=1.3), squares_of_variables, 1.3)]
+    return [
+        (cv.path(ATOMS, STRUCTURES, weights=WEIGHTS, lambda_=200.0), squares_of_structures, 200.0),
+        (cv.variable_path(torsions, nodes, weights=[1.0, 30.0, 0.5], lambda_=1.3), squares_of_variables, 1.3),
+    ]
 
 
 @pytest.mark.parametrize("kind", range(2), ids=["structures", "variables"])
@@ -84,8 +88,10 @@ def test_lambda_gives_a_neighbor_a_tenth_of_the_weight():
     s, _ = cv.variable_path([X, Y], nodes)
     assert s.options["lambda_"] == pytest.approx(2.3 / np.mean([0.09, 0.16, 0.16]))
     s, _ = cv.path(ATOMS, STRUCTURES, weights=WEIGHTS)
-    apart = [sponge.analysis.rmsd(b[ATOMS][None], a[ATOMS], weights=WEIGHTS).value[0] ** 2
-             for a, b in zip(STRUCTURES, STRUCTURES[1:])]
+    apart = [
+        sponge.analysis.rmsd(b[ATOMS][None], a[ATOMS], weights=WEIGHTS).value[0] ** 2
+        for a, b in zip(STRUCTURES, STRUCTURES[1:])
+    ]
     assert s.options["lambda_"] == pytest.approx(2.3 / np.mean(apart), rel=1e-9)
 
 
@@ -100,16 +106,21 @@ def test_references_of_all_atoms_or_of_those():
 S, Z = cv.variable_path([X, Y], [[0.0, 0.0], [0.3, 0.0], [0.6, 0.2], [0.9, 0.5]], name="way")
 
 
-@pytest.mark.parametrize("make", [
-    lambda: sponge.Metadynamics([S, Z], sigma=[0.2, 0.01], height=1.0, every=20, bias_factor=5,
-                                grid=[(0.5, 4.5), (-0.5, 3.0)]),
-    lambda: sponge.OPES([S, Z], barrier=20.0, every=20),
-    pytest.param(lambda: sponge.ABF(S, (1.0, 4.0, 30), sigma=0.1), marks=pytest.mark.slow),
-    lambda: sponge.SteeredMD(S, 1.2, 3.8, 500.0, 1000),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sponge.Metadynamics(
+            [S, Z], sigma=[0.2, 0.01], height=1.0, every=20, bias_factor=5, grid=[(0.5, 4.5), (-0.5, 3.0)]
+        ),
+        lambda: sponge.OPES([S, Z], barrier=20.0, every=20),
+        pytest.param(lambda: sponge.ABF(S, (1.0, 4.0, 30), sigma=0.1), marks=pytest.mark.slow),
+        lambda: sponge.SteeredMD(S, 1.2, 3.8, 500.0, 1000),
+    ],
+)
 def test_methods_bias_a_path(make):
-    system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[0.05, 0.0, 0.0]],
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(1), [10.0], positions=[[0.05, 0.0, 0.0]], remove_com_motion=False
+    )
     system.add(sponge.FunctionPotential(lambda x: 20.0 * np.sum((x[0] - np.array([0.45, 0.2, 0.0])) ** 2)))
     method = make()
     sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 5.0, 0.005), seed=1, sampling=[method])
@@ -137,21 +148,27 @@ def test_an_umbrella_on_a_path_of_structures(order):
     np.testing.assert_allclose(engine.virial(), virial, atol=1e-8 * np.abs(virial).max())
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: cv.path(ATOMS, STRUCTURES[:1]), r"cv.path: references must be at least two structures \(N, 7, 3\)"),
-    (lambda: cv.path([0, 1], STRUCTURES), "cv.path: atoms must be at least 3 numbers"),
-    (lambda: cv.path(ATOMS, STRUCTURES[:, :9]), r"cv.path: structure 1: reference must have shape \(7, 3\)"),
-    (lambda: cv.path(ATOMS, STRUCTURES[[0, 1, 1]]), "cv.path: neighbors must be different, got 2 and 3 alike"),
-    (lambda: cv.path(ATOMS, STRUCTURES, lambda_=0.0), "cv.path: lambda_ must be a positive number"),
-    (lambda: cv.path(ATOMS, STRUCTURES, weights=[1.0]), "cv.path: weights must be 7 numbers"),
-    (lambda: cv.path(ATOMS, np.full((2, 7, 3), np.nan)), "cv.path: structure 1: reference"),
-    (lambda: cv.variable_path([X, Y], [[0.0, 1.0]]), r"nodes must be at least two points \(N, 2\), got shape \(1, 2\)"),
-    (lambda: cv.variable_path([X], [[0.0], [0.0]]), "neighbors must be different, got 1 and 2 alike"),
-    (lambda: cv.variable_path([X], [[0.0], [np.inf]]), "cv.variable_path: nodes"),
-    (lambda: cv.variable_path(cv.torsion(0, 1, 2, 3), [[-80.0], [60.0]]), "angles are in radians"),
-    (lambda: cv.variable_path([X], [[0.0], [1.0]], weights=[0.0]), "weights must be 1 positive numbers"),
-    (lambda: cv.variable_path([3], [[0.0], [1.0]]), "collective variables must be made by sponge.cv"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cv.path(ATOMS, STRUCTURES[:1]), r"cv.path: references must be at least two structures \(N, 7, 3\)"),
+        (lambda: cv.path([0, 1], STRUCTURES), "cv.path: atoms must be at least 3 numbers"),
+        (lambda: cv.path(ATOMS, STRUCTURES[:, :9]), r"cv.path: structure 1: reference must have shape \(7, 3\)"),
+        (lambda: cv.path(ATOMS, STRUCTURES[[0, 1, 1]]), "cv.path: neighbors must be different, got 2 and 3 alike"),
+        (lambda: cv.path(ATOMS, STRUCTURES, lambda_=0.0), "cv.path: lambda_ must be a positive number"),
+        (lambda: cv.path(ATOMS, STRUCTURES, weights=[1.0]), "cv.path: weights must be 7 numbers"),
+        (lambda: cv.path(ATOMS, np.full((2, 7, 3), np.nan)), "cv.path: structure 1: reference"),
+        (
+            lambda: cv.variable_path([X, Y], [[0.0, 1.0]]),
+            r"nodes must be at least two points \(N, 2\), got shape \(1, 2\)",
+        ),
+        (lambda: cv.variable_path([X], [[0.0], [0.0]]), "neighbors must be different, got 1 and 2 alike"),
+        (lambda: cv.variable_path([X], [[0.0], [np.inf]]), "cv.variable_path: nodes"),
+        (lambda: cv.variable_path(cv.torsion(0, 1, 2, 3), [[-80.0], [60.0]]), "angles are in radians"),
+        (lambda: cv.variable_path([X], [[0.0], [1.0]], weights=[0.0]), "weights must be 1 positive numbers"),
+        (lambda: cv.variable_path([3], [[0.0], [1.0]]), "collective variables must be made by sponge.cv"),
+    ],
+)
 def test_bad_input(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()

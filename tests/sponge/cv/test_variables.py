@@ -76,9 +76,11 @@ def test_bad_input():
 
 def test_undefined_variable_is_an_error_that_names_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    system = sponge.System(sponge.Topology.of_particles(4), np.ones(4),
-                           positions=np.outer(np.arange(4), [0.1, 0.2, 0.3]))
+    system = sponge.System(
+        sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(np.arange(4), [0.1, 0.2, 0.3])
+    )
     sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001), velocities=np.zeros((4, 3)))
-    with pytest.raises(cv.VariableError,
-                       match="'phi' must be defined, which it is not where three atoms .* at step 10"):
+    with pytest.raises(
+        cv.VariableError, match="'phi' must be defined, which it is not where three atoms .* at step 10"
+    ):
         sim.run(10, report=sponge.Variables({"phi": PHI}, every=10))

@@ -32,14 +32,30 @@ from triskele.sponge.errors import FileFormatError, MissingParameterError
 __all__ = ["OURS", "THEIRS", "Evaluation", "Refused", "differences", "evaluate", "refused", "spread"]
 
 OURS = {
-    "bond": "bonds", "urey_bradley": "bonds", "angle": "angles", "torsion": "torsions", "improper": "torsions",
-    "ryckaert_bellemans": "torsions", "cmap": "cmap", "nonbonded": "pairs", "pair14": "pairs", "gb": "gb",
+    "bond": "bonds",
+    "urey_bradley": "bonds",
+    "angle": "angles",
+    "torsion": "torsions",
+    "improper": "torsions",
+    "ryckaert_bellemans": "torsions",
+    "cmap": "cmap",
+    "nonbonded": "pairs",
+    "pair14": "pairs",
+    "gb": "gb",
 }
 THEIRS = {
-    "HarmonicBondForce": "bonds", "HarmonicAngleForce": "angles", "PeriodicTorsionForce": "torsions",
-    "CustomTorsionForce": "torsions", "RBTorsionForce": "torsions", "CMAPTorsionForce": "cmap",
-    "NonbondedForce": "pairs", "CustomNonbondedForce": "pairs", "CustomBondForce": "pairs", "GBSAOBCForce": "gb",
-    "CustomGBForce": "gb", "CMMotionRemover": "none",
+    "HarmonicBondForce": "bonds",
+    "HarmonicAngleForce": "angles",
+    "PeriodicTorsionForce": "torsions",
+    "CustomTorsionForce": "torsions",
+    "RBTorsionForce": "torsions",
+    "CMAPTorsionForce": "cmap",
+    "NonbondedForce": "pairs",
+    "CustomNonbondedForce": "pairs",
+    "CustomBondForce": "pairs",
+    "GBSAOBCForce": "gb",
+    "CustomGBForce": "gb",
+    "CMMotionRemover": "none",
 }
 
 
@@ -129,8 +145,9 @@ def differences(
             plain = re.sub(r" \d+$", "", name)  # "bond 2" is the second potential of the name
             sums[groups.get(name, groups.get(plain, table.get(plain, "other")))][side] += energy
     sums["total"] = [sum(terms.values()), sum(reference.energies.values())]
-    sizes = {group: abs(other) for group,
-             (_, other) in sums.items()} | {"total": sum(map(abs, reference.energies.values()))}
+    sizes = {group: abs(other) for group, (_, other) in sums.items()} | {
+        "total": sum(map(abs, reference.energies.values()))
+    }
     for group, (mine, other) in sums.items():
         if not abs(mine - other) <= atol + rtol * sizes[group]:
             found.append(f"energy of {group}: {mine:.8g} kJ/mol here, {other:.8g} in OpenMM")
@@ -156,9 +173,9 @@ def _masses(ours: sponge.System, theirs: Any) -> list[str]:
     masses = np.array([theirs.getParticleMass(i)._value for i in range(ours.n)])
     off = np.abs(ours.masses - masses)
     i = int(off.argmax())
-    return [
-        f"mass of {ours.topology.describe(i)}: {ours.masses[i]} here, {masses[i]} in OpenMM"
-    ] if off[i] > 1e-6 else []
+    return (
+        [f"mass of {ours.topology.describe(i)}: {ours.masses[i]} here, {masses[i]} in OpenMM"] if off[i] > 1e-6 else []
+    )
 
 
 def _constraints(ours: sponge.System, theirs: Any) -> list[str]:
@@ -185,8 +202,11 @@ def _same_mesh(ours: sponge.System, theirs: Any, box: Any) -> None:
     import openmm as mm
 
     for force in theirs.getForces():
-        if box is not None and isinstance(force,
-                                          mm.NonbondedForce) and force.getNonbondedMethod() == mm.NonbondedForce.PME:
+        if (
+            box is not None
+            and isinstance(force, mm.NonbondedForce)
+            and force.getNonbondedMethod() == mm.NonbondedForce.PME
+        ):
             copy = mm.XmlSerializer.clone(theirs)
             copy.setDefaultPeriodicBoxVectors(*(mm.Vec3(*map(float, row)) for row in box))
             context = mm.Context(copy, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
@@ -210,8 +230,9 @@ def spread(rng: np.random.Generator, n: int, nearest: float = 0.12) -> np.ndarra
     points = [np.zeros(3)]
     while len(points) < n:
         step = rng.normal(size=3)
-        new = points[max(0, len(points)
-                         - int(rng.integers(1, 4)))] + rng.uniform(0.13, 0.17) * step / np.linalg.norm(step)
+        new = points[max(0, len(points) - int(rng.integers(1, 4)))] + rng.uniform(0.13, 0.17) * step / np.linalg.norm(
+            step
+        )
         if np.linalg.norm(np.array(points) - new, axis=1).min() > nearest:
             points.append(new)
     return np.array(points)

@@ -30,7 +30,7 @@ _FIELDS = [
     (("amber99sbnmr.xml", "tip3pfb.xml"), "pdr3"), (("amber03.xml", "tip4pew.xml"), "pdr4"), (("amber96.xml",), "pdr"),
     (("amber10.xml", "tip5p.xml"), "pdr5"), (("amberfb15.xml", "tip3pfb.xml"),
                                              "p3"), (("amber10.xml", "opc.xml"), "p4"),
-]
+]  # fmt: skip
 _REFUSED = {  # files that hold what we refuse, and the word that names it
     "charmm_polar_2013.xml": "Script",
     "amoeba2013_gk.xml": "Amoeba",
@@ -101,8 +101,9 @@ def _crowded(reference: Any, positions: np.ndarray) -> bool:
     rows = np.array([force.getParticleParameters(i) for i in range(len(positions))])
     inner, outer = rows[:, 1], rows[:, 2]
     distances = np.linalg.norm(positions[:, None] - positions, axis=-1) + 9 * np.eye(len(positions))
-    return bool(np.any(outer > distances
-                       + inner[:, None])) or not np.isfinite(sum(evaluate(reference, positions).energies.values()))
+    return bool(np.any(outer > distances + inner[:, None])) or not np.isfinite(
+        sum(evaluate(reference, positions).energies.values())
+    )
 
 
 @cache
@@ -113,8 +114,9 @@ def _with_implicit(files: tuple[str, ...], model: str) -> Any:
 
 
 def _dispersion(reference: Any) -> bool:
-    return next(f.getUseDispersionCorrection() for f in reference.getForces()
-                if hasattr(f, "getUseDispersionCorrection"))
+    return next(
+        f.getUseDispersionCorrection() for f in reference.getForces() if hasattr(f, "getUseDispersionCorrection")
+    )
 
 
 def _refusal(rng: np.random.Generator) -> list[str]:
@@ -138,8 +140,10 @@ def _options(rng: np.random.Generator, periodic: bool, implicit: str | None) -> 
     water, heavy = bool(rng.random() < 0.7), float(rng.choice([0.0, 1.5, 3.0]))
     heavy = heavy if water else 0.0
     theirs: dict[str, Any] = {
-        "constraints": None if kind == "None" else getattr(app, kind), "rigidWater": water,
-        "removeCMMotion": bool(rng.random() < 0.5), "hydrogenMass": heavy * unit.dalton if heavy else None,
+        "constraints": None if kind == "None" else getattr(app, kind),
+        "rigidWater": water,
+        "removeCMMotion": bool(rng.random() < 0.5),
+        "hydrogenMass": heavy * unit.dalton if heavy else None,
     }
     names = {"None": None, "HBonds": "h-bonds", "AllBonds": "all-bonds", "HAngles": "h-angles"}
     ours: dict[str, Any] = {"constraints": names[kind], "rigid_water": water, "hydrogen_mass": heavy or None}
@@ -150,9 +154,13 @@ def _options(rng: np.random.Generator, periodic: bool, implicit: str | None) -> 
     if implicit:
         ours["implicit_solvent"] = implicit
     theirs["nonbondedMethod"] = getattr(app, method)
-    ours["method"] = {"CutoffPeriodic": "reaction_field", "CutoffNonPeriodic": "reaction_field", "PME": "pme",
-                      "Ewald": "ewald",
-                      "NoCutoff": "none"}[method]
+    ours["method"] = {
+        "CutoffPeriodic": "reaction_field",
+        "CutoffNonPeriodic": "reaction_field",
+        "PME": "pme",
+        "Ewald": "ewald",
+        "NoCutoff": "none",
+    }[method]
     if method != "NoCutoff":
         cutoff = float(rng.uniform(0.5, 0.7))
         theirs["nonbondedCutoff"], ours["cutoff"] = cutoff * unit.nanometer, cutoff
@@ -210,8 +218,11 @@ def _topology(rng: np.random.Generator, field: Any, content: str) -> Any:
         names = rng.choice(rest, length).tolist()
         middle = rng.choice([a for a in [*_AMINO] if a in known], length).tolist()
         names = [names[0], *middle[1:-1], names[-1]]
-        bridge = rng.choice(np.arange(1, length - 1), 2,
-                            replace=False) if length > 4 and "CYX" in known and rng.random() < 0.5 else ()
+        bridge = (
+            rng.choice(np.arange(1, length - 1), 2, replace=False)
+            if length > 4 and "CYX" in known and rng.random() < 0.5
+            else ()
+        )
         for k in bridge:
             names[k] = "CYX"
         capped = rng.random() < 0.3 and "ACE" in known
@@ -237,12 +248,21 @@ def _topology(rng: np.random.Generator, field: Any, content: str) -> Any:
 def _plain(template: str, capped: bool) -> str:
     """The name that a residue has in PDB files."""
     name = template if capped or len(template) == 3 else template[1:]
-    return {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "ASH": "ASP", "GLH": "GLU", "LYN": "LYS", "CYM": "CYS",
-            "CYX": "CYS"}.get(name, name)
+    return {
+        "HID": "HIS",
+        "HIE": "HIS",
+        "HIP": "HIS",
+        "ASH": "ASP",
+        "GLH": "GLU",
+        "LYN": "LYS",
+        "CYM": "CYS",
+        "CYX": "CYS",
+    }.get(name, name)
 
 
-def _chain(topology: Any, field: Any, templates: list[str], tail: str, head: str,
-           names: list[str]) -> list[dict[str, Any]]:
+def _chain(
+    topology: Any, field: Any, templates: list[str], tail: str, head: str, names: list[str]
+) -> list[dict[str, Any]]:
     chain = topology.addChain()
     residues = [_residue(topology, chain, field, template, name) for template, name in zip(templates, names)]
     for before, after in zip(residues, residues[1:]):

@@ -39,28 +39,35 @@ GROUPS = {
     "Restr. Dih.": "torsions", "CMAP Dih.": "torsions", "LJ-14": "pairs", "Coulomb-14": "pairs", "LJC-14 q": "pairs",
     "LJC Pairs NB": "pairs", "LJ (SR)": "pairs", "Coulomb (SR)": "pairs", "Position Rest.": "restraints",
     "Potential": "total",
-}
+}  # fmt: skip
 OURS = {
     "bond": "bonds", "g96_bond": "bonds", "morse_bond": "bonds", "cubic_bond": "bonds", "fene_bond": "bonds",
     "restraint_bond": "bonds", "angle": "angles", "urey_bradley": "angles", "g96_angle": "angles",
     "quartic_angle": "angles", "restricted_angle": "angles", "torsion": "torsions", "improper": "torsions",
     "ryckaert_bellemans": "torsions", "restricted_torsion": "torsions", "cmap": "torsions", "nonbonded": "pairs",
     "pair14": "pairs", "lennard_jones_pair": "pairs", "position_restraint": "restraints",
-}
+}  # fmt: skip
 
 
 def write_gro(path: Path, positions: np.ndarray, box: float = 20.0) -> Path:
     """A .gro file with nine decimals."""
-    rows = (f"{1:5d}{'MOL':<5s}{'X':>5s}{(i + 1) % 100000:5d}" + "".join(f"{v:14.9f}" for v in x) for i,
-            x in enumerate(positions))
+    rows = (
+        f"{1:5d}{'MOL':<5s}{'X':>5s}{(i + 1) % 100000:5d}" + "".join(f"{v:14.9f}" for v in x)
+        for i, x in enumerate(positions)
+    )
     path.write_text("t\n" + f"{len(positions)}\n" + "\n".join(rows) + "\n" + f"{box:14.9f}" * 3 + "\n")
     return path
 
 
 def run(folder: Path, *words: str, answer: str = "") -> str:
     done = subprocess.run(
-        [str(GMX), "-nobackup",
-         *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False, input=answer
+        [str(GMX), "-nobackup", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        input=answer,
     )
     if done.returncode:
         message = re.split(r"-{20,}", done.stderr)
@@ -79,8 +86,22 @@ def evaluate(folder: Path, top: Path, positions: np.ndarray, box: float = 20.0) 
     """Energies (kJ/mol) by GROMACS's names, as sums over all pairs without cut-off, and forces (kJ/mol/nm)."""
     (folder / "run.mdp").write_text(_RUN)
     gro = write_gro(folder / "gmx.gro", positions, box)
-    run(folder, "grompp", "-f", "run.mdp", "-c", gro.name, "-r", gro.name, "-p", str(top), "-o", "run.tpr", "-maxwarn",
-        "20")
+    run(
+        folder,
+        "grompp",
+        "-f",
+        "run.mdp",
+        "-c",
+        gro.name,
+        "-r",
+        gro.name,
+        "-p",
+        str(top),
+        "-o",
+        "run.tpr",
+        "-maxwarn",
+        "20",
+    )
     run(folder, "mdrun", "-s", "run.tpr", "-deffnm", "run", "-nt", "1")
     run(folder, "energy", "-f", "run.edr", "-dp", "-o", "e.xvg", answer="\n".join(map(str, range(1, 30))) + "\n\n")
     energies = dict(zip(*_table(folder / "e.xvg")))

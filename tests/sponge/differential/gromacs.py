@@ -16,13 +16,32 @@ from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.gromacs import load_gromacs
 from triskele.sponge.virtual_sites import place_all
 
-BONDS = {"1": (0.15, 2e4), "2": (0.15, 1e6), "3": (0.15, 300.0, 15.0), "4": (0.15, 1e4, 2.0), "5": (), "6": (0.15, 1e4),
-         "7": (0.9, 500.0), "10": (0.1, 0.14, 0.2, 1e3)}
-ANGLES = {"1": (110.0, 300.0), "2": (110.0, 300.0), "5": (110.0, 200.0, 0.25, 3e3),
-          "6": (110.0, 1.0, 3.0, 50.0, 4.0, 5.0),
-          "10": (110.0, 10.0)}
-DIHEDRALS = {"1": (60.0, 5.0, 3), "2": (20.0, 30.0), "3": (1.0, 2.0, -3.0, 1.5, 0.5, -0.7), "4": (180.0, 4.0, 2),
-             "5": (1.0, -2.0, 3.0, 0.5), "9": (30.0, 3.0, 2), "10": (60.0, 1.0)}
+BONDS = {
+    "1": (0.15, 2e4),
+    "2": (0.15, 1e6),
+    "3": (0.15, 300.0, 15.0),
+    "4": (0.15, 1e4, 2.0),
+    "5": (),
+    "6": (0.15, 1e4),
+    "7": (0.9, 500.0),
+    "10": (0.1, 0.14, 0.2, 1e3),
+}
+ANGLES = {
+    "1": (110.0, 300.0),
+    "2": (110.0, 300.0),
+    "5": (110.0, 200.0, 0.25, 3e3),
+    "6": (110.0, 1.0, 3.0, 50.0, 4.0, 5.0),
+    "10": (110.0, 10.0),
+}
+DIHEDRALS = {
+    "1": (60.0, 5.0, 3),
+    "2": (20.0, 30.0),
+    "3": (1.0, 2.0, -3.0, 1.5, 0.5, -0.7),
+    "4": (180.0, 4.0, 2),
+    "5": (1.0, -2.0, 3.0, 0.5),
+    "9": (30.0, 3.0, 2),
+    "10": (60.0, 1.0),
+}
 
 
 class _Writer:
@@ -36,8 +55,13 @@ class _Writer:
         self.bonded = [f"B{k}" if rng.random() < 0.5 else t for k, t in enumerate(self.types)]
         self.masses = rng.choice([12.011, 1.008, 15.999, 72.0, 32.06, 3.024], len(self.types))
         self.charges = rng.normal(0, 0.2, len(self.types)).round(4)
-        self.head: dict[str, dict] = {"bondtypes": {}, "constrainttypes": {}, "angletypes": {}, "dihedraltypes": {},
-                                      "pairtypes": {}}
+        self.head: dict[str, dict] = {
+            "bondtypes": {},
+            "constrainttypes": {},
+            "angletypes": {},
+            "dihedraltypes": {},
+            "pairtypes": {},
+        }
         self.macros: list[str] = []
         self.positions: list[np.ndarray] = []
 
@@ -121,12 +145,19 @@ class _Writer:
                 for k in joined[j]:
                     if i < k and self.chance(0.8):
                         function = str(rng.choice([*ANGLES]))
-                        text = self.parameters("angletypes", (bonded[i], bonded[j], bonded[k]), function,
-                                               ANGLES[function])
+                        text = self.parameters(
+                            "angletypes", (bonded[i], bonded[j], bonded[k]), function, ANGLES[function]
+                        )
                         lines.append(f"{i + 1} {j + 1} {k + 1} {function} {text}")
         lines.append("[ dihedrals ]")
-        chains = [(i, j, k, m) for j in range(n) for k in joined[j] for i in joined[j] - {k} for m in joined[k]
-                  - {j, i} if j < k]
+        chains = [
+            (i, j, k, m)
+            for j in range(n)
+            for k in joined[j]
+            for i in joined[j] - {k}
+            for m in joined[k] - {j, i}
+            if j < k
+        ]
         for chain in chains:
             function = str(rng.choice([*DIHEDRALS]))
             text = self.parameters("dihedraltypes", tuple(bonded[i] for i in chain), function, DIHEDRALS[function])
@@ -170,8 +201,10 @@ class _Writer:
             lines += [f"{i + 1} {j + 1} {text}"] * (2 if self.chance(0.1) else 1)
         if self.chance(0.2):
             i, j = self.rng.choice(n, 2, replace=False)
-            lines += ["[ pairs_nb ]",
-                      f"{i + 1} {j + 1} 1 {self.rng.normal():.4f} {self.rng.normal():.4f} {' '.join(self.lj())}"]
+            lines += [
+                "[ pairs_nb ]",
+                f"{i + 1} {j + 1} 1 {self.rng.normal():.4f} {self.rng.normal():.4f} {' '.join(self.lj())}",
+            ]
         return lines
 
     def sites(self, n: int) -> list[str]:
@@ -180,18 +213,24 @@ class _Writer:
             at = n + k + 1
             i, j, m, o = self.rng.choice(n, 4, replace=False) + 1
             a, b, c = self.rng.uniform(0.1, 0.5, 3).round(4)
-            lines.append(str(self.rng.choice([
-                f"[ virtual_sites1 ]\n{at} {i} 1",
-                f"[ virtual_sites2 ]\n{at} {i} {j} 1 {a}",
-                f"[ virtual_sites3 ]\n{at} {i} {j} {m} 1 {a} {b}",
-                f"[ virtual_sites3 ]\n{at} {i} {j} {m} 2 {c} {-a if self.chance(0.5) else a}",
-                f"[ virtual_sites3 ]\n{at} {i} {j} {m} 3 {100 * b + 30} {a}",
-                f"[ virtual_sites3 ]\n{at} {i} {j} {m} 4 {a} {b} {10 * c}",
-                f"[ virtual_sites4 ]\n{at} {i} {j} {m} {o} 2 {a} {b} {c}",
-                f"[ virtual_sitesn ]\n{at} 1 {i} {j} {m} {o}",
-                f"[ virtual_sitesn ]\n{at} 2 {i} {j} {m}",
-                f"[ virtual_sitesn ]\n{at} 3 {i} {a} {j} {b} {m} {c}",
-            ])))
+            lines.append(
+                str(
+                    self.rng.choice(
+                        [
+                            f"[ virtual_sites1 ]\n{at} {i} 1",
+                            f"[ virtual_sites2 ]\n{at} {i} {j} 1 {a}",
+                            f"[ virtual_sites3 ]\n{at} {i} {j} {m} 1 {a} {b}",
+                            f"[ virtual_sites3 ]\n{at} {i} {j} {m} 2 {c} {-a if self.chance(0.5) else a}",
+                            f"[ virtual_sites3 ]\n{at} {i} {j} {m} 3 {100 * b + 30} {a}",
+                            f"[ virtual_sites3 ]\n{at} {i} {j} {m} 4 {a} {b} {10 * c}",
+                            f"[ virtual_sites4 ]\n{at} {i} {j} {m} {o} 2 {a} {b} {c}",
+                            f"[ virtual_sitesn ]\n{at} 1 {i} {j} {m} {o}",
+                            f"[ virtual_sitesn ]\n{at} 2 {i} {j} {m}",
+                            f"[ virtual_sitesn ]\n{at} 3 {i} {a} {j} {b} {m} {c}",
+                        ]
+                    )
+                )
+            )
         return lines
 
     def text(self) -> str:
@@ -203,8 +242,10 @@ class _Writer:
         for k, name in enumerate(listed):
             where[name] = where.get(name, 0) + 1
             order.append(self.positions[names.index(name)] + center + [0.9 * k, 0.1 * rng.random(), 0.1 * rng.random()])
-        lines = [f"; random\n[ defaults ]\n1 {self.rule} {'yes' if self.generate else 'no'} {rng.uniform(0.4, 1):.3f} "
-                 f"{rng.uniform(0.4, 1):.3f}"]
+        lines = [
+            f"; random\n[ defaults ]\n1 {self.rule} {'yes' if self.generate else 'no'} {rng.uniform(0.4, 1):.3f} "
+            f"{rng.uniform(0.4, 1):.3f}"
+        ]
         lines.append("[ atomtypes ]")
         numbers = self.chance(0.5)
         for t, b, mass, charge in zip(self.types, self.bonded, self.masses, self.charges):
@@ -214,8 +255,9 @@ class _Writer:
         if self.chance(0.4):
             lines.append("[ nonbond_params ]")
             for i in range(len(self.types)):
-                lines += [f"{self.types[i]} {self.types[j]} 1 {' '.join(self.lj())}" for j in range(i + 1)
-                          if self.chance(0.4)]
+                lines += [
+                    f"{self.types[i]} {self.types[j]} 1 {' '.join(self.lj())}" for j in range(i + 1) if self.chance(0.4)
+                ]
         for section, table in self.head.items():
             lines.append(f"[ {section} ]")
             for key, values in table.items():
@@ -223,8 +265,10 @@ class _Writer:
                     lines.append(f"{' '.join(key)} 1 {' '.join(values)}")
                 else:
                     if self.chance(0.15) and key[1] != "9":  # a definition that the next one takes the place of
-                        lines.append(f"{' '.join(key[0][::-1])} {key[1]} "
-                                     f"{' '.join(str(2 * float(v)) if '.' in v else v for v in values[0])}")
+                        lines.append(
+                            f"{' '.join(key[0][::-1])} {key[1]} "
+                            f"{' '.join(str(2 * float(v)) if '.' in v else v for v in values[0])}"
+                        )
                     lines += [f"{' '.join(key[0])} {key[1]} {' '.join(v)}" for v in values]
         lines += [*self.macros, *bodies, "[ system ]\nrandom\n[ molecules ]", *(f"{name} 1" for name in listed)]
         self.all = np.concatenate(order)
@@ -275,12 +319,14 @@ def store(count: int = 24) -> None:
             top = Path(folder) / "random.top"
             top.write_text(text)
             energies, forces = gmx.evaluate(Path(folder), top, read(top, positions)[1])
-        found.append({
-            "text": text,
-            "positions": positions.round(9).tolist(),
-            "energies": {name: value for name, value in energies.items() if name in gmx.GROUPS},
-            "forces": None if "virtual_sites1" in text else [[float(f"{v:.9g}") for v in row] for row in forces],
-        })
+        found.append(
+            {
+                "text": text,
+                "positions": positions.round(9).tolist(),
+                "energies": {name: value for name, value in energies.items() if name in gmx.GROUPS},
+                "forces": None if "virtual_sites1" in text else [[float(f"{v:.9g}") for v in row] for row in forces],
+            }
+        )
     STORED.parent.mkdir(exist_ok=True)
     STORED.write_bytes(gzip.compress(json.dumps(found).encode(), 9, mtime=0))
 

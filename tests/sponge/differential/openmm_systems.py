@@ -16,31 +16,60 @@ __all__ = ["case", "exact_differences"]
 _MASSES = (1.008, 12.011, 14.007, 15.999, 3.0, 32.06, 200.0, 0.0)
 # Expressions by kind; parameters a (large and positive), b (a place), and the global g
 _BONDS = (
-    "0.5*a*(r-b)^2", "a*(b-r)^2+g*0", "0.5*a*max(0, r-b)^2", "step(r-b)*0.5*a*(r-b)^2", "a*(1-exp(-8*(r-b)))^2",
-    "select(step(r-b), a*(r-b), 0.5*a*(r-b)^2)", "138.935456*b/r + 4*a*1e-3*((g/r)^12-(g/r)^6)", "a*1e-6/r^12",
-    "a*min(abs(r-b), d)^2; d = 0.1*g", "a*atan2(r, b)", "a*erf(r/b)*exp(-r)", "a*(floor(4*r)+delta(r-b))*0.01 + "
-                                                                              "a*cosh(r-b)",
-    "a*r^1.5+sqrt(a*r)-a*log(r+b)", "-a^0.5*r^-1", "a*(cube(r)-square(r-b)*recip(1+r))", "a*tanh(g*(r-b))+3",
+    "0.5*a*(r-b)^2",
+    "a*(b-r)^2+g*0",
+    "0.5*a*max(0, r-b)^2",
+    "step(r-b)*0.5*a*(r-b)^2",
+    "a*(1-exp(-8*(r-b)))^2",
+    "select(step(r-b), a*(r-b), 0.5*a*(r-b)^2)",
+    "138.935456*b/r + 4*a*1e-3*((g/r)^12-(g/r)^6)",
+    "a*1e-6/r^12",
+    "a*min(abs(r-b), d)^2; d = 0.1*g",
+    "a*atan2(r, b)",
+    "a*erf(r/b)*exp(-r)",
+    "a*(floor(4*r)+delta(r-b))*0.01 + a*cosh(r-b)",
+    "a*r^1.5+sqrt(a*r)-a*log(r+b)",
+    "-a^0.5*r^-1",
+    "a*(cube(r)-square(r-b)*recip(1+r))",
+    "a*tanh(g*(r-b))+3",
 )
 _ANGLES = (
-    "0.5*a*(theta-b)^2", "a*max(0, theta-2.95)^2", "a*(cos(theta)-cos(b))^2", "a*(theta-b)^2*(1+g*(theta-b))",
-    "select(step(theta-2), a, a*theta/2)", "a*(2*theta-2*b)^2",
+    "0.5*a*(theta-b)^2",
+    "a*max(0, theta-2.95)^2",
+    "a*(cos(theta)-cos(b))^2",
+    "a*(theta-b)^2*(1+g*(theta-b))",
+    "select(step(theta-2), a, a*theta/2)",
+    "a*(2*theta-2*b)^2",
 )
 _TORSIONS = (
     "a*min(d, 2*pi-d)^2; d=abs(theta-b); pi=3.1415926535",
-    "0.5*a*min(2*pi-d, d)^2; d=abs(b-theta); pi=3.14159265358979", "a*(1+cos(3*theta-b))", "a*(theta-b)^2",
+    "0.5*a*min(2*pi-d, d)^2; d=abs(b-theta); pi=3.14159265358979",
+    "a*(1+cos(3*theta-b))",
+    "a*(theta-b)^2",
     "a*max(0, abs(theta-3.1)-0.01)^2*step(theta-3.11)",
-    "0.5*a*w^2; w=d-6.283185307179586*floor(d/6.283185307179586+0.5); d=theta-b", "a*sin(theta)*cos(2*theta)+g",
+    "0.5*a*w^2; w=d-6.283185307179586*floor(d/6.283185307179586+0.5); d=theta-b",
+    "a*sin(theta)*cos(2*theta)+g",
 )
 _FIELDS = (
-    "0.5*a*((x-b)^2+(y-c)^2+(z-g)^2)", "a*((x-b)^2+(y-b)^2)", "a*max(0, sqrt(x*x+y*y+z*z)-b)^2", "a*max(0, z-b)^2",
-    "a*periodicdistance(x, y, z, b, c, g)^2", "a*sin(6*x)*cos(y+b)", "a*periodicdistance(x, y, z, b, c, g)",
+    "0.5*a*((x-b)^2+(y-c)^2+(z-g)^2)",
+    "a*((x-b)^2+(y-b)^2)",
+    "a*max(0, sqrt(x*x+y*y+z*z)-b)^2",
+    "a*max(0, z-b)^2",
+    "a*periodicdistance(x, y, z, b, c, g)^2",
+    "a*sin(6*x)*cos(y+b)",
+    "a*periodicdistance(x, y, z, b, c, g)",
     "a*(x-b)^2",
 )
 _PAIRS = (
-    "4*e*((s/r)^12-(s/r)^6); s=0.5*(s1+s2); e=sqrt(e1*e2)", "A(k1, k2)/r^12-B(k1, k2)/r^6", "A(k1, k2)*r^-12",
-    "sqrt(e1*e2)*exp(-9*r)", "138.935456*c1*c2/r", "step(0.6-r)*(A(k1, k2)/r^12-B(k1, k2)/r^6)",
-    "e1*e2*g*max(0, 0.5-r)^2", "4*e*((s/r)^9-(s/r)^6)*T(k1)*T(k2); s=sqrt(s1*s2); e=e1+e2", "h1*h2*exp(-r/g)",
+    "4*e*((s/r)^12-(s/r)^6); s=0.5*(s1+s2); e=sqrt(e1*e2)",
+    "A(k1, k2)/r^12-B(k1, k2)/r^6",
+    "A(k1, k2)*r^-12",
+    "sqrt(e1*e2)*exp(-9*r)",
+    "138.935456*c1*c2/r",
+    "step(0.6-r)*(A(k1, k2)/r^12-B(k1, k2)/r^6)",
+    "e1*e2*g*max(0, 0.5-r)^2",
+    "4*e*((s/r)^9-(s/r)^6)*T(k1)*T(k2); s=sqrt(s1*s2); e=e1+e2",
+    "h1*h2*exp(-r/g)",
 )
 
 
@@ -63,8 +92,9 @@ def case(seed: int, folder: Path) -> list[str]:
     return exact_differences(ours, theirs, positions)
 
 
-def exact_differences(ours: Any, theirs: Any, positions: np.ndarray, rtol: float = 2e-7,
-                      atol: float = 1e-5) -> list[str]:
+def exact_differences(
+    ours: Any, theirs: Any, positions: np.ndarray, rtol: float = 2e-7, atol: float = 1e-5
+) -> list[str]:
     """Sentences that say where the systems differ, with OpenMM's flags of periodicity as they are in the file."""
     import openmm as mm
 
@@ -154,8 +184,9 @@ def _system(rng: np.random.Generator) -> tuple[Any, np.ndarray, list[str]]:
     cutoff = float(rng.uniform(0.55, 0.75))
     some = rng.random()
     if some < 0.8:
-        system.addForce(_nonbonded(rng, n, method, cutoff, exclusions, eps=0.0 if some < 0.3 else 1.0,
-                                   leaning=kind == "triclinic"))
+        system.addForce(
+            _nonbonded(rng, n, method, cutoff, exclusions, eps=0.0 if some < 0.3 else 1.0, leaning=kind == "triclinic")
+        )
     if some < 0.5:
         for _ in range(int(rng.integers(1, 3))):
             force, reasons = _custom_pairs(rng, n, min(method, 2), cutoff, exclusions)
@@ -209,8 +240,11 @@ def _bonded(rng, system, n, periodic):
     makers = [
         (mm.HarmonicBondForce, 2, lambda f, a: f.addBond(*a, number(0.1, 0.5), number(0, 1000))),
         (mm.HarmonicAngleForce, 3, lambda f, a: f.addAngle(*a, number(1, 3), number(0, 200))),
-        (mm.PeriodicTorsionForce, 4, lambda f,
-         a: f.addTorsion(*a, int(rng.integers(1, 7)), number(-3.2, 3.2), number(-9, 9))),
+        (
+            mm.PeriodicTorsionForce,
+            4,
+            lambda f, a: f.addTorsion(*a, int(rng.integers(1, 7)), number(-3.2, 3.2), number(-9, 9)),
+        ),
         (mm.RBTorsionForce, 4, lambda f, a: f.addTorsion(*a, *rng.normal(size=6).tolist())),
     ]
     for cls, k, add in makers:
@@ -234,8 +268,11 @@ def _bonded(rng, system, n, periodic):
 def _custom_terms(rng, system, n, periodic):
     import openmm as mm
 
-    for name, k, expressions, place in (("Bond", 2, _BONDS, 0.4), ("Angle", 3, _ANGLES, 1.9),
-                                        ("Torsion", 4, _TORSIONS, 0.0)):
+    for name, k, expressions, place in (
+        ("Bond", 2, _BONDS, 0.4),
+        ("Angle", 3, _ANGLES, 1.9),
+        ("Torsion", 4, _TORSIONS, 0.0),
+    ):
         for _ in range(int(rng.integers(0, 3))):
             force = getattr(mm, f"Custom{name}Force")(str(rng.choice(expressions)))
             for parameter in "ab":
@@ -285,12 +322,14 @@ def _nonbonded(rng, n, method, cutoff, exclusions, eps, leaning):
     force.setCutoffDistance(cutoff)
     charges = rng.normal(size=n) * 0.3 * (rng.random() < 0.8)
     for q in charges - charges.mean() * (rng.random() < 0.7):
-        force.addParticle(float(q), float(rng.uniform(0.15, 0.3)),
-                          eps * float(rng.uniform(0, 1) * (rng.random() < 0.9)))
+        force.addParticle(
+            float(q), float(rng.uniform(0.15, 0.3)), eps * float(rng.uniform(0, 1) * (rng.random() < 0.9))
+        )
     for i, j in exclusions.tolist():
         acts = rng.random() < 0.5
-        force.addException(i, j, float(acts * rng.normal() * 0.1), float(rng.uniform(0.1, 0.3)),
-                           float(acts * rng.uniform(0, 1)))
+        force.addException(
+            i, j, float(acts * rng.normal() * 0.1), float(rng.uniform(0.1, 0.3)), float(acts * rng.uniform(0, 1))
+        )
     if method != 5 and rng.random() < 0.4:
         force.setUseSwitchingFunction(True)
         force.setSwitchingDistance(float(cutoff * rng.uniform(0.7, 0.95)))
@@ -364,11 +403,14 @@ def _implicit(rng, n):
         force.setSoluteDielectric(float(rng.choice([1.0, 2.0])))
         force.setSolventDielectric(float(rng.choice([78.5, 20.0])))
         return force
-    cls = getattr(gb, str(rng.choice(["GBSAHCTForce", "GBSAOBC1Force", "GBSAOBC2Force", "GBSAGBnForce",
-                                      "GBSAGBn2Force"])))
+    cls = getattr(
+        gb, str(rng.choice(["GBSAHCTForce", "GBSAOBC1Force", "GBSAOBC2Force", "GBSAGBnForce", "GBSAGBn2Force"]))
+    )
     force = cls(
-        solventDielectric=float(rng.choice([78.5, 20.0])), soluteDielectric=float(rng.choice([1.0, 2.0])),
-        SA=[None, "ACE"][rng.integers(2)], kappa=float(rng.choice([0.0, 1.1])),
+        solventDielectric=float(rng.choice([78.5, 20.0])),
+        soluteDielectric=float(rng.choice([1.0, 2.0])),
+        SA=[None, "ACE"][rng.integers(2)],
+        kappa=float(rng.choice([0.0, 1.1])),
     )
     for q, radius, scale in zip(charges, radii, scales):
         more = [0.7, 0.5, 0.3] if cls is gb.GBSAGBn2Force else []

@@ -28,8 +28,9 @@ def rows(values: Any, per_line: int, form: str) -> str:
 def section(name: str, values: Any) -> str:
     """A section in the format of its values: integers, numbers or names."""
     kind = "a" if len(values) and isinstance(values[0], str) else "I" if np.asarray(values).dtype.kind in "iu" else "E"
-    form, per_line, each = {"a": ("20a4", 20, "{:4s}"), "I": ("10I8", 10, "{:8d}"),
-                            "E": ("5E16.8", 5, "{:16.8E}")}[kind]
+    form, per_line, each = {"a": ("20a4", 20, "{:4s}"), "I": ("10I8", 10, "{:8d}"), "E": ("5E16.8", 5, "{:16.8E}")}[
+        kind
+    ]
     return f"%FLAG {name}\n%FORMAT({form})\n{rows(values, per_line, each)}"
 
 
@@ -41,8 +42,9 @@ class _Molecule:
         n = self.n = len(self.positions)
         self.numbers = rng.choice([6, 7, 8, 15, 16], n)
         order = np.arange(n)
-        pairs = [(int(np.argmin(np.linalg.norm(self.positions[:i] - self.positions[i], axis=1))),
-                  i) for i in range(1, n)]
+        pairs = [
+            (int(np.argmin(np.linalg.norm(self.positions[:i] - self.positions[i], axis=1))), i) for i in range(1, n)
+        ]
         degree = np.bincount(np.array(pairs).ravel(), minlength=n)
         self.numbers[(degree == 1) & (order > 0) & (rng.random(n) < 0.7)] = 1
         heavy = np.flatnonzero(self.numbers > 1)
@@ -78,7 +80,8 @@ def write(rng: np.random.Generator, path: Path) -> tuple[np.ndarray, dict[str, A
     values: dict[str, Any] = {}
     counts = {"NATOM": n, "NTYPES": nt, "NRES": len(m.residues), "NATYP": nt, "NMXRS": n, "NCOPY": 0}
     for kind, terms, pointers, number in (
-        ("BONDS", m.bonds, ("NBONH", "NBONA"), "NUMBND"), ("ANGLES", m.angles, ("NTHETH", "NTHETA"), "NUMANG"),
+        ("BONDS", m.bonds, ("NBONH", "NBONA"), "NUMBND"),
+        ("ANGLES", m.angles, ("NTHETH", "NTHETA"), "NUMANG"),
     ):
         count = counts[number] = int(rng.integers(1, 6))
         for part, name, key in zip(split(terms), ("INC", "WITHOUT"), pointers):
@@ -192,8 +195,9 @@ def case(seed: int, folder: Path) -> list[str]:
     # OpenMM takes atoms without an element for extra points, which it does not constrain
     constraints = "none" if facts["lost"] else str(rng.choice(["none", "h-bonds", "all-bonds"]))
     ours: dict[str, Any] = {"constraints": None if constraints == "none" else constraints}
-    theirs: dict[str, Any] = {"constraints": {"none": None, "h-bonds": app.HBonds,
-                                              "all-bonds": app.AllBonds}[constraints]}
+    theirs: dict[str, Any] = {
+        "constraints": {"none": None, "h-bonds": app.HBonds, "all-bonds": app.AllBonds}[constraints]
+    }
     if rng.random() < 0.2 and not facts["lost"]:
         ours["hydrogen_mass"], theirs["hydrogenMass"] = 4.0, 4.0 * unit.dalton
     if rng.random() < 0.5 and not facts["lost"]:

@@ -73,8 +73,9 @@ def _parameters(rng, names, bonds, angles, torsions, impropers, masses) -> str:
         return sorted({min(key, key[::-1]) for key in keys})
 
     text = "* random\n*\n\nATOMS\n" + "".join(f"MASS  -1 {t} {m:9.5f}\n" for t, m in masses.items())
-    text += "\nBONDS\n" + "".join(f"{' '.join(k)} {rng.uniform(100, 500):.4f} {rng.uniform(1.2, 1.6):.4f}\n"
-                                  for k in each(bonds))
+    text += "\nBONDS\n" + "".join(
+        f"{' '.join(k)} {rng.uniform(100, 500):.4f} {rng.uniform(1.2, 1.6):.4f}\n" for k in each(bonds)
+    )
     text += "\nANGLES\n"
     for key in each(angles):
         text += f"{' '.join(key)} {rng.uniform(20, 80):.4f} {rng.uniform(95, 125):.4f}"

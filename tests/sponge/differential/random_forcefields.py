@@ -25,7 +25,7 @@ _FOREIGN = [
     ("", "<PeriodicTorsionForce><Proper class1='' class2='' class3='' class4='' periodicity1='1' phase1='0' k1='1' "
      "periodicity3='3' phase3='0' k3='1'/></PeriodicTorsionForce>", "periodicity3"),
     ("", "<HarmonicAngleForce><Bend/></HarmonicAngleForce>", "Bend"), ("<Patches><Drude/></Patches>", "", "Drude"),
-]
+]  # fmt: skip
 
 
 def case(seed: int, folder: Path) -> list[str]:
@@ -66,8 +66,9 @@ def case(seed: int, folder: Path) -> list[str]:
     read = app.PDBFile(str(structure))
     try:
         field = app.ForceField(str(path))
-        theirs = field.createSystem(read.topology, constraints=None if kind == "None" else app.AllBonds,
-                                    removeCMMotion=False)
+        theirs = field.createSystem(
+            read.topology, constraints=None if kind == "None" else app.AllBonds, removeCMMotion=False
+        )
     except Exception as error:  # noqa: BLE001  compared with the other outcome
         if isinstance(ours, Exception):
             raise Refused(f"{ours} (OpenMM: {error})") from None
@@ -95,8 +96,13 @@ def _keys(rng: np.random.Generator, types: list, n: int, wild: float) -> str:
     for k in range(n):
         name, cls, _ = types[rng.integers(len(types))]
         suffix = str(k + 1) if n > 1 else ""
-        out.append(f'class{suffix}=""' if rng.random() < wild else f'type{suffix}="{name}"' if rng.random() < 0.4
-                   else f'class{suffix}="{cls}"')
+        out.append(
+            f'class{suffix}=""'
+            if rng.random() < wild
+            else f'type{suffix}="{name}"'
+            if rng.random() < 0.4
+            else f'class{suffix}="{cls}"'
+        )
     return " ".join(out)
 
 
@@ -129,18 +135,26 @@ def _forcefield(rng: np.random.Generator, types: list, molecules: list, foreign:
     spring = lambda what, low, high: f'{what}="{number(low, high)}" k="{number(0, 900)}"/>'
     # OpenMM takes the first bond and proper of a Python set: with eight or fewer, that is the first in the file
     bonds = [f"<Bond {_keys(rng, types, 2, 0.2)} {spring('length', 0.1, 0.2)}" for _ in several(8)]
-    out.append("<HarmonicBondForce>" + _shuffled(rng, bonds, f'<Bond {everything(2)} length="0.15" k="500"/>')
-               + "</HarmonicBondForce>")
+    out.append(
+        "<HarmonicBondForce>"
+        + _shuffled(rng, bonds, f'<Bond {everything(2)} length="0.15" k="500"/>')
+        + "</HarmonicBondForce>"
+    )
     angles = [f"<Angle {_keys(rng, types, 3, 0.2)} {spring('angle', 1, 3)}" for _ in several(9)]
-    out.append("<HarmonicAngleForce>" + _shuffled(rng, angles, f'<Angle {everything(3)} angle="2" k="50"/>')
-               + "</HarmonicAngleForce>")
+    out.append(
+        "<HarmonicAngleForce>"
+        + _shuffled(rng, angles, f'<Angle {everything(3)} angle="2" k="50"/>')
+        + "</HarmonicAngleForce>"
+    )
     propers = [f"<Proper {_keys(rng, types, 4, 0.3)} {series()}/>" for _ in several(8)]
     impropers = [f"<Improper {_keys(rng, types, 4, 0.4)} {series()}/>" for _ in several(9)]
-    ordering = str(rng.choice(["", ' ordering="amber"', ' ordering="charmm"', ' ordering="default"',
-                               ' ordering="smirnoff"']))
+    ordering = str(
+        rng.choice(["", ' ordering="amber"', ' ordering="charmm"', ' ordering="default"', ' ordering="smirnoff"'])
+    )
     proper = f'<Proper {everything(4)} periodicity1="2" phase1="0.3" k1="2"/>'
-    out.append(f"<PeriodicTorsionForce{ordering}>" + _shuffled(rng, [*propers, *impropers], proper)
-               + "</PeriodicTorsionForce>")
+    out.append(
+        f"<PeriodicTorsionForce{ordering}>" + _shuffled(rng, [*propers, *impropers], proper) + "</PeriodicTorsionForce>"
+    )
     if rng.random() < 0.3:
         lines = [f"<Proper {_keys(rng, types, 4, 0.4)} {rb()}/>" for _ in several(6)]
         lines += [f"<Improper {_keys(rng, types, 4, 0.4)} {rb()}/>" for _ in several(4)]

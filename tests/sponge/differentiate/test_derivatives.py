@@ -55,8 +55,16 @@ def test_value_and_forces_are_the_systems(name):
     assert by_position == pytest.approx(-system.forces(), rel=1e-12, abs=1e-9)
 
 
-@pytest.mark.parametrize("make", [lambda: load("ala2_obc2"), lambda: load("ala2_gbn"), ions, lambda: ions("pme"),
-                                  lambda: ions("cutoff", switch=0.7)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: load("ala2_obc2"),
+        lambda: load("ala2_gbn"),
+        ions,
+        lambda: ions("pme"),
+        lambda: ions("cutoff", switch=0.7),
+    ],
+)
 def test_all_first_derivatives_are_those_of_the_pure_energies(make):
     """By positions, box and every parameter of every potential, in one pass of the kernels."""
     system = make()
@@ -67,8 +75,9 @@ def test_all_first_derivatives_are_those_of_the_pure_energies(make):
     assert value == pytest.approx(float(expected_value), rel=1e-9)
     for name, by_potential in expected[0].items():
         for key, values in by_potential.items():
-            assert found[0][name][key] == pytest.approx(values, rel=1e-8,
-                                                        abs=1e-8 * (np.abs(values).max(initial=0) + 1e-3)), (name, key)
+            assert found[0][name][key] == pytest.approx(
+                values, rel=1e-8, abs=1e-8 * (np.abs(values).max(initial=0) + 1e-3)
+            ), (name, key)
     for a, b in zip(found[1:], expected[1:]):
         assert a == pytest.approx(b, rel=1e-8, abs=1e-9 * np.abs(b).max())
 
@@ -81,8 +90,9 @@ def test_pressure_from_the_derivative_by_the_box():
     scaled = lambda factor: energy(system.params(), s @ (factor * box), factor * box)
     found = -core.grad(scaled)(np.array(1.0)) / (3 * np.linalg.det(box))
     assert found == pytest.approx(np.trace(system.virial()) / (3 * np.linalg.det(box)), rel=1e-9)
-    assert found == pytest.approx(-slope(lambda f: float(scaled(f)), 1.0, 1.0, 1e-6) / (3 * np.linalg.det(box)),
-                                  rel=1e-5)
+    assert found == pytest.approx(
+        -slope(lambda f: float(scaled(f)), 1.0, 1.0, 1e-6) / (3 * np.linalg.det(box)), rel=1e-5
+    )
 
 
 def test_virtual_sites_hand_their_forces_on():
@@ -108,7 +118,7 @@ FORMS = pytest.mark.parametrize("method, options", [
     ("none", {}), ("cutoff", {"switch": 0.7}), ("reaction_field", {"mixing": "geometric"}), ("ewald", {}),
     ("pme", {"mixing": "table"}), ("pme", {"mixing": "table", "switch": 0.7, "order": 6}),
     ("ljpme", {}), ("ljpme", {"mixing": "geometric", "order": 4}),
-])
+])  # fmt: skip
 
 
 @FORMS
@@ -222,11 +232,13 @@ def test_vmap_over_replicas_and_over_parameter_sets():
     system = load("ala2_obc2")
     energy, params, x = system.energy_function(), system.params(), system.positions
     replicas = x + np.random.default_rng(0).normal(0, 0.002, (3, *x.shape))
-    assert core.vmap(lambda x: energy(params,
-                                      x))(replicas) == pytest.approx([energy(params, y) for y in replicas], rel=1e-14)
+    assert core.vmap(lambda x: energy(params, x))(replicas) == pytest.approx(
+        [energy(params, y) for y in replicas], rel=1e-14
+    )
     found = core.vmap(core.grad(lambda x: energy(params, x)))(replicas)
-    assert found == pytest.approx(np.stack([core.grad(lambda x: energy(params, x))(y) for y in replicas]), rel=1e-12,
-                                  abs=1e-9)
+    assert found == pytest.approx(
+        np.stack([core.grad(lambda x: energy(params, x))(y) for y in replicas]), rel=1e-12, abs=1e-9
+    )
     scales = np.array([0.9, 1.0, 1.1])
     charges = params["nonbonded"]["charges"]
     by_set = core.vmap(lambda s: energy({"nonbonded": {"charges": s * charges}}, x))(scales)

@@ -27,8 +27,9 @@ def argon(cells=2, **options):
     basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
     grid = np.stack(np.meshgrid(*[np.arange(cells)] * 3), -1).reshape(-1, 1, 3)
     x = (grid + basis).reshape(-1, 3) * edge / cells + np.random.default_rng(0).normal(size=(n, 3)) * 0.01
-    system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, 39.948), edge, x,
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(n, "AR", 18), np.full(n, 39.948), edge, x, remove_com_motion=False
+    )
     options = {"method": "cutoff", "cutoff": 0.49 * edge, "switch": 0.4 * edge} | options
     system.add(sponge.Nonbonded(np.zeros(n), np.full(n, 0.34), np.full(n, 0.996), **options))
     return system
@@ -36,8 +37,9 @@ def argon(cells=2, **options):
 
 def tied(system):
     """The parameters of a system from one epsilon and one sigma."""
-    return lambda t: {"nonbonded": {"epsilons": t["epsilon"] * np.ones(system.n),
-                                    "sigmas": t["sigma"] * np.ones(system.n)}}
+    return lambda t: {
+        "nonbonded": {"epsilons": t["epsilon"] * np.ones(system.n), "sigmas": t["sigma"] * np.ones(system.n)}
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------- the energy
@@ -50,8 +52,9 @@ def test_explicit_energy_is_the_systems(make):
     assert force == pytest.approx(-system.forces(), rel=1e-9, abs=1e-8)
 
 
-@pytest.mark.parametrize("make", [lambda: argon(), lambda: argon(switch=None),
-                                  lambda: argon(dispersion_correction=False)])
+@pytest.mark.parametrize(
+    "make", [lambda: argon(), lambda: argon(switch=None), lambda: argon(dispersion_correction=False)]
+)
 def test_pressure_is_that_of_simulations(make):
     system = make()
     sim = sponge.Simulation(system, LANGEVIN, precision="double", velocities=np.zeros((system.n, 3)))
@@ -69,8 +72,9 @@ def test_steps_are_those_of_simulations(integrator, method):
     v = np.random.default_rng(1).normal(size=(system.n, 3)) * 0.1
     sim = sponge.Simulation(system, integrator, seed=7, precision="double", velocities=v)
     sim.run(30)
-    path = trajectory(explicit_energy(system), system.masses, integrator, 30,
-                      method=method)(system.params(), system.positions, v, system.box, 7)
+    path = trajectory(explicit_energy(system), system.masses, integrator, 30, method=method)(
+        system.params(), system.positions, v, system.box, 7
+    )
     assert path.positions == pytest.approx(sim.positions, abs=2e-12)
     assert path.velocities == pytest.approx(sim.velocities, abs=2e-12)
 
@@ -97,13 +101,23 @@ def test_both_ways_agree_with_differences(integrator):
     weights = np.array([1.0, -0.5, 0.3, 0.8])
     losses = {}
     for method in METHODS:
-        run = trajectory(lambda t, x, box: energy(to_params(t), x, box), system.masses, integrator, 60, observe=g,
-                         every=20, method=method)
+        run = trajectory(
+            lambda t, x, box: energy(to_params(t), x, box),
+            system.masses,
+            integrator,
+            60,
+            observe=g,
+            every=20,
+            method=method,
+        )
 
         def loss(t, x, v, box, run=run):
             path = run(t, x, v, box, 5)
-            return np.sum(np.mean(path.observed,
-                                  axis=0) * weights) + np.sum(path.positions[:3]) + np.sum(path.velocities[0] ** 2)
+            return (
+                np.sum(np.mean(path.observed, axis=0) * weights)
+                + np.sum(path.positions[:3])
+                + np.sum(path.velocities[0] ** 2)
+            )
 
         losses[method] = core.jit(core.value_and_grad(loss, (0, 1, 2, 3)))
     args = theta, system.positions, v, system.box
@@ -121,8 +135,9 @@ def test_replicas_by_vmap():
     x0 = np.random.default_rng(0).normal(size=(3, 2, 3))
     found = {}
     for method in METHODS:
-        run = trajectory(spring, [1.0, 2.0], LANGEVIN, 20, observe=lambda k, x, box: np.sum(x * x), every=5,
-                         method=method)
+        run = trajectory(
+            spring, [1.0, 2.0], LANGEVIN, 20, observe=lambda k, x, box: np.sum(x * x), every=5, method=method
+        )
         mean = lambda k, x, seed, run=run: np.mean(run(k, x, 0 * x, seed=seed).observed)
         found[method] = core.vmap(core.grad(mean), (None, 0, 0))(50.0, x0, np.arange(3))
         assert found[method][1] == pytest.approx(float(core.grad(mean)(50.0, x0[1], 1)), rel=1e-10)
@@ -135,9 +150,11 @@ def test_compiled_energy_function_of_a_system():
     slopes = []
     for energy in (system.energy_function(), explicit_energy(system)):
         run = trajectory(energy, system.masses, sponge.VelocityVerlet(0.005), 5, method="reversible")
-        slopes.append(core.grad(lambda p,
-                                run=run: np.sum(run(p, system.positions, np.zeros((system.n, 3)),
-                                                    system.box).positions[0]))(system.params()))
+        slopes.append(
+            core.grad(
+                lambda p, run=run: np.sum(run(p, system.positions, np.zeros((system.n, 3)), system.box).positions[0])
+            )(system.params())
+        )
     for key in ("sigmas", "epsilons"):
         assert slopes[0]["nonbonded"][key] == pytest.approx(slopes[1]["nonbonded"][key], rel=1e-6, abs=1e-9)
 
@@ -150,8 +167,10 @@ def test_contraction_is_undone_bit_for_bit(decay):
     v = np.rint(rng.normal(size=(50, 3)) * 1e3)
     start, steps = v.copy(), 700
     contraction = Contraction(decay, steps, v.shape)
-    stack, used, added = np.zeros(contraction.shape, np.int64), np.zeros(v.shape, np.int64), np.rint(
-        rng.normal(size=(steps, 50, 3)) * 300
+    stack, used, added = (
+        np.zeros(contraction.shape, np.int64),
+        np.zeros(v.shape, np.int64),
+        np.rint(rng.normal(size=(steps, 50, 3)) * 300),
     )
     for k in range(steps):
         v = contraction.forward(v, stack, used, k) + added[k]
@@ -215,14 +234,17 @@ def test_exploding_trajectory_names_the_step(method):
         core.jit(core.grad(lambda k: np.sum(run(k, np.ones((1, 3)), np.zeros((1, 3))).positions)))(1e3)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (dict(integrator=sponge.Brownian(300, 1.0, 0.001)), "must be VelocityVerlet or LangevinMiddle"),
-    (dict(masses=[0.0]), "masses must be positive"),
-    (dict(steps=10, every=3), "multiple of every, got 10 and 3"),
-    (dict(steps=0), "steps must be an integer"),
-    (dict(method="forward"), "'checkpoint' or 'reversible', got 'forward'"),
-    (dict(method="reversible", integrator=sponge.LangevinMiddle(300, 1000.0, 0.001)), "below ln 2"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(integrator=sponge.Brownian(300, 1.0, 0.001)), "must be VelocityVerlet or LangevinMiddle"),
+        (dict(masses=[0.0]), "masses must be positive"),
+        (dict(steps=10, every=3), "multiple of every, got 10 and 3"),
+        (dict(steps=0), "steps must be an integer"),
+        (dict(method="forward"), "'checkpoint' or 'reversible', got 'forward'"),
+        (dict(method="reversible", integrator=sponge.LangevinMiddle(300, 1000.0, 0.001)), "below ln 2"),
+    ],
+)
 def test_bad_arguments(arguments, message):
     arguments = dict(energy=spring, masses=[1.0], integrator=sponge.VelocityVerlet(0.001), steps=10) | arguments
     with pytest.raises((TypeError, ValueError), match=message):

@@ -119,10 +119,13 @@ def test_three_ways_agree_for_bonds_in_a_bath():
 
     found = {}
     for method in ("checkpoint", "reversible"):
-        run = trajectory(spring, np.ones(n), bath, 1000, observe=lambda k, x, box: mean_square(x), every=10,
-                         method=method)
-        slopes = [core.grad(lambda k, run=run,
-                            s=s: np.mean(run(k, start, velocities, seed=s).observed[10:]))(k) for s in range(4)]
+        run = trajectory(
+            spring, np.ones(n), bath, 1000, observe=lambda k, x, box: mean_square(x), every=10, method=method
+        )
+        slopes = [
+            core.grad(lambda k, run=run, s=s: np.mean(run(k, start, velocities, seed=s).observed[10:]))(k)
+            for s in range(4)
+        ]
         found[method] = np.mean(slopes)
         error = np.std(slopes, ddof=1) / 2
         assert abs(found[method] - truth) < max(4 * error, 0.1 * abs(truth))
@@ -131,8 +134,9 @@ def test_three_ways_agree_for_bonds_in_a_bath():
     ensemble = Ensemble(spring, T).add(k, x)
     blocks = [Ensemble(spring, T).add(k, x[b::8]) for b in range(8)]
     slope = core.grad(lambda k: ensemble.average(lambda x, box: mean_square(x), k))(k)
-    error = error_of_mean([float(core.grad(lambda k,
-                                           e=e: e.average(lambda x, box: mean_square(x), k))(k)) for e in blocks])
+    error = error_of_mean(
+        [float(core.grad(lambda k, e=e: e.average(lambda x, box: mean_square(x), k))(k)) for e in blocks]
+    )
     assert abs(slope - truth) < 4 * error
     assert error < 0.3 * abs(truth)
 

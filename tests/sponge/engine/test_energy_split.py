@@ -43,8 +43,12 @@ class Scaled(Sampling):
 
     def split(self, engine):
         mask = solute_mask(engine.system, self.solute)
-        split = EnergySplit(engine, mask, self.terms if self.terms == "all"
-                            else enhanced_terms(engine.system, self.terms), self.reciprocal)
+        split = EnergySplit(
+            engine,
+            mask,
+            self.terms if self.terms == "all" else enhanced_terms(engine.system, self.terms),
+            self.reciprocal,
+        )
         split.scales[:] = self._scales
         return split
 
@@ -91,6 +95,7 @@ def total(system):
 
 def derivatives(function, system):
     """Value, forces, and virial W_ab = -dU/d(strain_ab) at the positions and box of a system."""
+
     def strained(strain, positions):
         unit = np.eye(3)
         return function(positions @ (unit + strain), system.box @ (unit + strain))
@@ -259,8 +264,9 @@ class TestEffectiveEnergy:
         found = []
         for offset in (0.0, 100 * kcal_per_mol, -100 * kcal_per_mol, 1e6):
             system = peptide()
-            system.add(sponge.FunctionPotential(lambda positions, c: c + 0.0 * positions[0, 0], {"c": offset},
-                                                name="offset"))
+            system.add(
+                sponge.FunctionPotential(lambda positions, c: c + 0.0 * positions[0, 0], {"c": offset}, name="offset")
+            )
             sits = self.sits(system, terms=[*DEFAULT, "offset"])
             sim = sponge.Simulation(system, LANGEVIN, sampling=[sits], precision="double")
             sim._engine.compute()
@@ -276,8 +282,9 @@ class TestEffectiveEnergy:
         sim.minimize(max_steps=200)
         sim.run(400)
         system.positions = sim.positions
-        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.0005), sampling=[self.sits(system)],
-                                precision="double")
+        sim = sponge.Simulation(
+            system, sponge.VelocityVerlet(timestep=0.0005), sampling=[self.sits(system)], precision="double"
+        )
         sim.thermalize(300.0, seed=2)
         start, factors, totals = sim.energies()["total"], [], []
         for _ in range(20):
@@ -357,17 +364,20 @@ class TestDynamics:
 
 
 class TestErrors:
-    @pytest.mark.parametrize("solute, error, match", [
-        ([], ValueError, "at least one atom"),
-        (np.zeros(73, bool), ValueError, "at least one atom"),
-        ([0, 73], ValueError, "atoms must be 0 to 72, got 0 to 73"),
-        ([-1], ValueError, "atoms must be 0 to 72, got -1 to -1"),
-        ([1, 4, 1], ValueError, "got 1 twice"),
-        ([True, False], ValueError, "one boolean for each of 73 atoms, got 2"),
-        ([0.5], TypeError, "atom indices"),
-        ([[0, 1]], TypeError, "atom indices"),
-        (3, TypeError, "atom indices"),
-    ])
+    @pytest.mark.parametrize(
+        "solute, error, match",
+        [
+            ([], ValueError, "at least one atom"),
+            (np.zeros(73, bool), ValueError, "at least one atom"),
+            ([0, 73], ValueError, "atoms must be 0 to 72, got 0 to 73"),
+            ([-1], ValueError, "atoms must be 0 to 72, got -1 to -1"),
+            ([1, 4, 1], ValueError, "got 1 twice"),
+            ([True, False], ValueError, "one boolean for each of 73 atoms, got 2"),
+            ([0.5], TypeError, "atom indices"),
+            ([[0, 1]], TypeError, "atom indices"),
+            (3, TypeError, "atom indices"),
+        ],
+    )
     def test_solute(self, solute, error, match):
         with pytest.raises(error, match=match):
             solute_mask(peptide(), solute)
@@ -392,8 +402,9 @@ class TestErrors:
             Engine(peptide(), sampling=[Scaled(HEAD), Scaled(HEAD)])
 
     def test_respa(self):
-        sim = sponge.Simulation(peptide(), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
-                                sampling=[Scaled(HEAD)])
+        sim = sponge.Simulation(
+            peptide(), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]), sampling=[Scaled(HEAD)]
+        )
         with pytest.raises(ValueError, match="not RESPA"):
             sim.run(1)
 

@@ -80,8 +80,9 @@ def test_every_chunk_of_every_task_runs_once_a_step(threads):
 
 def test_tasks_in_sequence_run_one_after_the_other_in_each_chunk():
     x = np.ones((5, 2))
-    Program([Phase([Task(scale_rows, x, 3.0, 0.0, chunks=5), Task(scale_rows, x, 1.0, 1.0, chunks=5)], "sequence")],
-            flags()).run(2)
+    Program(
+        [Phase([Task(scale_rows, x, 3.0, 0.0, chunks=5), Task(scale_rows, x, 1.0, 1.0, chunks=5)], "sequence")], flags()
+    ).run(2)
     np.testing.assert_array_equal(x, (1 * 3 + 1) * 3 + 1)
 
 
@@ -93,8 +94,14 @@ def test_tasks_in_sequence_must_have_the_same_chunks():
 
 def test_phases_by_interval_by_flag_and_of_python():
     often, flagged, seen, f = np.zeros(1, np.int64), np.zeros(1, np.int64), [], flags()
-    program = Program([Phase([Task(count, often)], every=3), Phase([Task(count, flagged)], flag=ENERGY),
-                       Phase(call=lambda: seen.append(int(f[STEP])), every=4)], f)
+    program = Program(
+        [
+            Phase([Task(count, often)], every=3),
+            Phase([Task(count, flagged)], flag=ENERGY),
+            Phase(call=lambda: seen.append(int(f[STEP])), every=4),
+        ],
+        f,
+    )
     program.run(5)
     f[ENERGY] = 1
     program.run(5)
@@ -135,8 +142,12 @@ class Grown(Potential):
         self.plans += 1
         self.used = np.zeros(self.room, np.int64)
         engine.on_status(99, self.grow)
-        return Plan(before=[Phase([Task(count, np.zeros(1, np.int64))], redo=True),
-                            Phase([Task(overflow, engine.flags, self.used)])])
+        return Plan(
+            before=[
+                Phase([Task(count, np.zeros(1, np.int64))], redo=True),
+                Phase([Task(overflow, engine.flags, self.used)]),
+            ]
+        )
 
     def grow(self, engine):
         self.room = 4
@@ -213,15 +224,18 @@ def test_an_engine_can_share_the_state_of_another():
     np.testing.assert_allclose(part.forces, -10.0)
 
 
-@pytest.mark.parametrize("change, message", [
-    (lambda s: s.energy(np.zeros((2, 3))), r"positions must have shape \(3, 3\), got \(2, 3\)"),
-    (lambda s: s.energy(np.full((3, 3), np.nan)), r"positions must be finite.*atom 0 \(X 1 X\)"),
-    (lambda s: s.energy(box=3.0), "not periodic"),
-    (lambda s: s.energy(precision="half"), "'mixed' or 'double'"),
-    (lambda s: s["angle"], "no potential 'angle'"),
-    (lambda s: s.set_params({"trap": {"q": 1}}), "no parameter 'trap/q'"),
-    (lambda s: s.set_params({"trap": {"k": np.ones(2)}}), r"must have shape \(\), got \(2,\)"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda s: s.energy(np.zeros((2, 3))), r"positions must have shape \(3, 3\), got \(2, 3\)"),
+        (lambda s: s.energy(np.full((3, 3), np.nan)), r"positions must be finite.*atom 0 \(X 1 X\)"),
+        (lambda s: s.energy(box=3.0), "not periodic"),
+        (lambda s: s.energy(precision="half"), "'mixed' or 'double'"),
+        (lambda s: s["angle"], "no potential 'angle'"),
+        (lambda s: s.set_params({"trap": {"q": 1}}), "no parameter 'trap/q'"),
+        (lambda s: s.set_params({"trap": {"k": np.ones(2)}}), r"must have shape \(\), got \(2,\)"),
+    ],
+)
 def test_mistakes_are_named(change, message):
     system = particles()
     system.add(Trap(1.0))
@@ -230,8 +244,12 @@ def test_mistakes_are_named(change, message):
 
 
 def test_constraints_need_mass():
-    system = sponge.System(sponge.Topology.of_particles(2), [1.0, 0.0], positions=np.eye(3)[:2],
-                           constraints=sponge.Constraints([[0, 1]], [0.1]))
+    system = sponge.System(
+        sponge.Topology.of_particles(2),
+        [1.0, 0.0],
+        positions=np.eye(3)[:2],
+        constraints=sponge.Constraints([[0, 1]], [0.1]),
+    )
     with pytest.raises(sponge.errors.ConstraintError, match=r"got 0 for atom 1 \(X 2 X\)"):
         Engine(system)
 
@@ -243,10 +261,15 @@ def test_meshes_fit_a_box_that_has_grown():
     places = 0.3 * np.stack(np.meshgrid(*3 * [np.arange(4.0)]), axis=-1).reshape(n, 3)
 
     def salt(box):
-        system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), box=box,
-                               positions=places + rng.normal(scale=0.01, size=(n, 3)))
-        system.add(sponge.Nonbonded(np.tile([1.0, -1.0], n // 2), np.full(n, 0.2), np.full(n, 0.1), method="pme",
-                                    cutoff=0.5))
+        system = sponge.System(
+            sponge.Topology.of_particles(n),
+            np.full(n, 12.0),
+            box=box,
+            positions=places + rng.normal(scale=0.01, size=(n, 3)),
+        )
+        system.add(
+            sponge.Nonbonded(np.tile([1.0, -1.0], n // 2), np.full(n, 0.2), np.full(n, 0.1), method="pme", cutoff=0.5)
+        )
         return system
 
     system, wide = salt([1.2, 1.2, 1.2]), [1.2, 1.2, 6.0]

@@ -45,8 +45,15 @@ class TestOpenMM:
     @pytest.mark.parametrize(
         "name",
         [
-            "ala2_explicit_pme_switch", "ala2_explicit_rf", "ala2_explicit_ljpme", "ala2_explicit_ewald",
-            "bpti_ff19sb_vacuum", "ala2_hct", "ala2_obc2_salt", "ala2_gbn", "openmmtools/WaterCluster",
+            "ala2_explicit_pme_switch",
+            "ala2_explicit_rf",
+            "ala2_explicit_ljpme",
+            "ala2_explicit_ewald",
+            "bpti_ff19sb_vacuum",
+            "ala2_hct",
+            "ala2_obc2_salt",
+            "ala2_gbn",
+            "openmmtools/WaterCluster",
             "lj_4000_switch",
         ],
     )
@@ -77,9 +84,10 @@ class TestOpenMM:
             np.array([[0, 1], [2, 5]]),
             np.array([[0, 1, 2], [3, 4, 5]]),
             np.array([[0, 1, 2, 3], [4, 5, 6, 7]]),
-        )
+        )  # fmt: skip
         for potential in (
-            sponge.harmonic_bond(pairs, k=[100.0, 200.0], r0=0.1), sponge.urey_bradley(pairs, k=50.0, r0=0.2),
+            sponge.harmonic_bond(pairs, k=[100.0, 200.0], r0=0.1),
+            sponge.urey_bradley(pairs, k=50.0, r0=0.2),
             sponge.harmonic_angle(triples, k=[30.0, 40.0], theta0=[1.0, 2.0]),
             sponge.periodic_torsion(chains, k=[3.0, 4.0], periodicity=[2, 3], phase=[0.3, -1.0]),
             sponge.periodic_torsion(chains, k=[3.0, 4.0], periodicity=[0, 1], phase=[0.3, 2.0]),

@@ -19,16 +19,18 @@ def springs(k=100.0, n=40):
     """Atoms, each tied to its place."""
     x = np.random.default_rng(0).normal(size=(n, 3))
     system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), positions=x, remove_com_motion=False)
-    system.add(sponge.FunctionPotential(lambda positions, k: 0.5 * k * np.sum((positions - x) ** 2), {"k": k},
-                                        name="springs"))
+    system.add(
+        sponge.FunctionPotential(lambda positions, k: 0.5 * k * np.sum((positions - x) ** 2), {"k": k}, name="springs")
+    )
     return system, lambda positions, box: np.mean((positions - x) ** 2)
 
 
 def diatomics(count=3):
     """Bonds of two types, stretched at random."""
     rng = np.random.default_rng(1)
-    system = sponge.System(sponge.Topology.of_particles(4), np.full(4, 12.0),
-                           positions=np.arange(12.0).reshape(4, 3) * 0.06)
+    system = sponge.System(
+        sponge.Topology.of_particles(4), np.full(4, 12.0), positions=np.arange(12.0).reshape(4, 3) * 0.06
+    )
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=[800.0, 1500.0, 800.0], r0=[0.11, 0.13, 0.11]))
     return system, system.positions + rng.normal(size=(count, 4, 3)) * 0.02
 
@@ -58,8 +60,11 @@ def test_errors_are_those_of_linear_regression():
     frames = np.zeros((200, 2, 3))
     frames[:, 1, 0] = r
     f, noise = 0.5 * (r - 0.15) ** 2, 0.05
-    found = sponge.fit(system, [targets.energies_forces(frames, 900 * f + noise * rng.normal(size=200), offset=False)],
-                       {"bond/k": "free"})
+    found = sponge.fit(
+        system,
+        [targets.energies_forces(frames, 900 * f + noise * rng.normal(size=200), offset=False)],
+        {"bond/k": "free"},
+    )
     assert found.errors["bond/k"] == pytest.approx(noise / np.sqrt(np.sum(f * f)), rel=0.15)
     assert abs(found.parameters["bond/k"] - 900) < 4 * found.errors["bond/k"]
 
@@ -76,8 +81,10 @@ def test_charges_and_torsions_of_a_peptide():
 
     def params(theta):
         half = np.arange(len(k)) % 2
-        return {system.nonbonded.name: {"charges": theta["scale"] * charges},
-                torsion.name: {"k": theta["torsions"][half] * k}}
+        return {
+            system.nonbonded.name: {"charges": theta["scale"] * charges},
+            torsion.name: {"k": theta["torsions"][half] * k},
+        }
 
     found = sponge.fit(system, [targets.energies_forces(frames, forces=forces)], (start, params))
     assert found.parameters["scale"] == pytest.approx(1, rel=1e-6)
@@ -113,16 +120,16 @@ def test_products_of_pairs_and_charges_of_a_solvent_follow_the_charges():
 def ways():
     yield fitting.Reweighting(BATH, steps=10_000, every=50, equilibrate=500)
     for method in ("reversible", "checkpoint"):
-        yield fitting.Trajectories(BATH, steps=200, every=10, relax=100, replicas=4, equilibrate=200,
-                                         method=method)
+        yield fitting.Trajectories(BATH, steps=200, every=10, relax=100, replicas=4, equilibrate=200, method=method)
 
 
 @pytest.mark.parametrize("by", list(ways()), ids=["reweighting", "reversible", "checkpoint"])
 def test_spring_from_its_fluctuations(by):
     """<x^2> = RT / k: 4 % off at the start, found within the errors, which are small."""
     system, spread = springs(k=104.0)
-    found = sponge.fit(system, [targets.observable(spread, RT / 100, error=0.01 * RT / 100)], ["springs/k"], by=by,
-                       rounds=4)
+    found = sponge.fit(
+        system, [targets.observable(spread, RT / 100, error=0.01 * RT / 100)], ["springs/k"], by=by, rounds=4
+    )
     k, error = found.parameters["springs/k"], found.errors["springs/k"]
     assert error < 6
     assert abs(k - 100) < 4 * error + 0.2
@@ -130,9 +137,14 @@ def test_spring_from_its_fluctuations(by):
     assert len(found.history) <= 4 and found.history[-1].loss < found.history[0].loss + 1e-9
 
 
-@pytest.mark.parametrize("by", [fitting.Reweighting(BATH, steps=1000, every=50, least=0.9),
-                                fitting.Trajectories(BATH, steps=40, every=10, relax=20, replicas=2, equilibrate=40)],
-                         ids=["reweighting", "trajectories"])
+@pytest.mark.parametrize(
+    "by",
+    [
+        fitting.Reweighting(BATH, steps=1000, every=50, least=0.9),
+        fitting.Trajectories(BATH, steps=40, every=10, relax=20, replicas=2, equilibrate=40),
+    ],
+    ids=["reweighting", "trajectories"],
+)
 def test_a_fit_to_averages_resumes_bit_for_bit(by, tmp_path):
     system, spread = springs(k=200.0)
 
@@ -149,8 +161,14 @@ def test_a_fit_to_averages_resumes_bit_for_bit(by, tmp_path):
         assert [r.loss for r in again.history] == [r.loss for r in whole.history]
         np.testing.assert_array_equal(again.reached["<lambda>"], whole.reached["<lambda>"])
     with pytest.raises(CheckpointError, match=r"a\.chk.*these differ: parameters"):
-        sponge.fit(springs(k=210.0)[0], [targets.observable(spread, RT / 100, error=1e-5 * RT / 100)], ["springs/k"],
-                   by=by, tolerance=1e-9, checkpoint=tmp_path / "a.chk")
+        sponge.fit(
+            springs(k=210.0)[0],
+            [targets.observable(spread, RT / 100, error=1e-5 * RT / 100)],
+            ["springs/k"],
+            by=by,
+            tolerance=1e-9,
+            checkpoint=tmp_path / "a.chk",
+        )
 
 
 def test_averages_and_energies_together():
@@ -168,8 +186,9 @@ def argon(sigma, epsilon):
     n, edge = 27, 1.11
     x = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3) * edge / 3
     system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, 39.948), edge, x)
-    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.54,
-                                switch=0.4))
+    system.add(
+        sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.54, switch=0.4)
+    )
     return system
 
 
@@ -184,14 +203,19 @@ def test_lennard_jones_from_structure_and_pressure(way):
     true = argon(0.34, 1.0)
     frames = fitting.sample(true, bath, 40_000, every=50, equilibrate=1000, seed=5)
     pressure = differentiate.observables.pressure(true, 150)
-    known = differentiate.Ensemble(differentiate.explicit_energy(true),
-                                   150).add(true.params(), frames.positions, frames.boxes)
+    known = differentiate.Ensemble(differentiate.explicit_energy(true), 150).add(
+        true.params(), frames.positions, frames.boxes
+    )
     g, p = known.average([differentiate.observables.rdf(r), pressure], true.params())
-    by = (fitting.Reweighting(bath, steps=10_000, every=50, equilibrate=500) if way == "reweighting" else
-          fitting.Trajectories(bath, steps=120, every=10, relax=60, replicas=12, equilibrate=300, method=way))
+    by = (
+        fitting.Reweighting(bath, steps=10_000, every=50, equilibrate=500)
+        if way == "reweighting"
+        else fitting.Trajectories(bath, steps=120, every=10, relax=60, replicas=12, equilibrate=300, method=way)
+    )
     names = ["nonbonded/epsilons", "nonbonded/sigmas"]
-    found = sponge.fit(argon(0.336, 1.04), [targets.rdf(r, g, error=0.03), targets.pressure(p, error=30.0)], names,
-                       by=by, rounds=5)
+    found = sponge.fit(
+        argon(0.336, 1.04), [targets.rdf(r, g, error=0.03), targets.pressure(p, error=30.0)], names, by=by, rounds=5
+    )
     for name, value, largest in zip(names, (1.0, 0.34), (0.15, 0.002)):
         assert found.errors[name] < largest
         assert abs(found.parameters[name] - value) < 4 * found.errors[name] + 1e-3 * value

@@ -33,10 +33,13 @@ TYPED = re.sub('(s="0.[1-3])', r'filterType="1" \1', ATOMS).replace('s="0.05"', 
 PER = '<PerParticleParameter name="q"/><PerParticleParameter name="s"/><GlobalParameter name="g" defaultValue="1.7"/>'
 WAVE = " ".join(f"{x:.8f}" for x in np.sin(np.arange(9.0)))
 SECTIONS = {
-    **{f"pairs {k}": f"""<CustomNonbondedForce energy="g*h1*h2*exp(-r/(s1+s2))*(1+t(s1)*t(s2))" bondCutoff="{k}">{PER}
+    **{
+        f"pairs {k}": f"""<CustomNonbondedForce energy="g*h1*h2*exp(-r/(s1+s2))*(1+t(s1)*t(s2))" bondCutoff="{k}">{PER}
 <ComputedValue name="h" expression="q+s"/>{ATOMS}
 <Function name="t" type="Continuous1D" min="0" max="0.5">{WAVE}</Function>
-</CustomNonbondedForce>""" for k in (0, 2, 3)},
+</CustomNonbondedForce>"""
+        for k in (0, 2, 3)
+    },
     "Lennard-Jones": f"""<CustomNonbondedForce energy="g*((s/r)^12-(s/r)^6); s=s1+s2" bondCutoff="3">{PER}{ATOMS}
 </CustomNonbondedForce>""",
     "Born": f"""<CustomGBForce>{PER}<ComputedValue name="I" type="ParticlePair">s1*exp(-r/s2)+T(s1,s2)</ComputedValue>
@@ -45,20 +48,41 @@ SECTIONS = {
 <EnergyTerm type="ParticlePairNoExclusions">q1*q2/(r+B1+B2)</EnergyTerm>{ATOMS}
 <Function name="T" type="Continuous2D" xsize="3" ysize="3" xmin="0" xmax="0.4" ymin="0" ymax="0.5">{WAVE}</Function>
 </CustomGBForce>""",
-    **{f"hydrogen bonds {d} {a}": f"""<CustomHbondForce energy="{energy}" bondCutoff="2" particlesPerDonor="{d}"
+    **{
+        f"hydrogen bonds {d} {a}": f"""<CustomHbondForce energy="{energy}" bondCutoff="2" particlesPerDonor="{d}"
 particlesPerAcceptor="{a}"><GlobalParameter name="g" defaultValue="1.7"/><PerDonorParameter name="k"/>
 <PerAcceptorParameter name="b"/>{donors}{acceptors}
-<Function name="t" type="Discrete1D">1 2 3 4</Function></CustomHbondForce>""" for d, a, energy, donors, acceptors in (
-        (1, 1, "g*k*b*exp(-distance(d1,a1))*t(2)", '<Donor class1="H" k="2"/><Donor type1="c1" k="3"/>',
-         '<Acceptor class1="O" b="1.5"/>'),
-        (2, 3, "k*b*(1+cos(angle(d2,d1,a1)))+g*dihedral(d1,a1,a2,a3)", '<Donor class1="H" class2="O" k="2"/>'
-         '<Donor class1="C" class2="H" k="3"/>', '<Acceptor type1="o" class2="C" class3="C" b="1.5"/>'),
-        (3, 2, "k*b*(1+cos(angle(d3,d1,a2)))*distance(d2,a1)", '<Donor class1="H" class2="O" type3="c2" k="2"/>',
-         '<Acceptor class1="O" type2="c2" b="1.5"/>'))},
-    **{f"many {mode}": f"""<CustomManyParticleForce energy="g*s1*s2*s3*(1+3*cos(angle(p1,p2,p3)))/distance(p1,p3)"
+<Function name="t" type="Discrete1D">1 2 3 4</Function></CustomHbondForce>"""
+        for d, a, energy, donors, acceptors in (
+            (
+                1,
+                1,
+                "g*k*b*exp(-distance(d1,a1))*t(2)",
+                '<Donor class1="H" k="2"/><Donor type1="c1" k="3"/>',
+                '<Acceptor class1="O" b="1.5"/>',
+            ),
+            (
+                2,
+                3,
+                "k*b*(1+cos(angle(d2,d1,a1)))+g*dihedral(d1,a1,a2,a3)",
+                '<Donor class1="H" class2="O" k="2"/><Donor class1="C" class2="H" k="3"/>',
+                '<Acceptor type1="o" class2="C" class3="C" b="1.5"/>',
+            ),
+            (
+                3,
+                2,
+                "k*b*(1+cos(angle(d3,d1,a2)))*distance(d2,a1)",
+                '<Donor class1="H" class2="O" type3="c2" k="2"/>',
+                '<Acceptor class1="O" type2="c2" b="1.5"/>',
+            ),
+        )
+    },
+    **{
+        f"many {mode}": f"""<CustomManyParticleForce energy="g*s1*s2*s3*(1+3*cos(angle(p1,p2,p3)))/distance(p1,p3)"
 particlesPerSet="3" permutationMode="{mode}" bondCutoff="2">{PER}<TypeFilter index="0" types="1,2"/>
 {TYPED}</CustomManyParticleForce>"""
-       for mode in ("SinglePermutation", "UniqueCentralParticle")},
+        for mode in ("SinglePermutation", "UniqueCentralParticle")
+    },
 }
 RNG = np.random.default_rng(3)
 
@@ -78,14 +102,24 @@ def both(section, folder, box):
     (folder / "f.xml").write_text(field(section))
     n = len(NAMES)
     bonds = np.array([np.array(b) + n * m for m in range(MOLECULES) for b in BONDS])
-    topology = sponge.Topology(NAMES * MOLECULES, [6, 6, 8, 1, 1, 0] * MOLECULES, np.repeat(np.arange(MOLECULES), n),
-                               ["ONE"] * MOLECULES, [str(m) for m in range(MOLECULES)], [0] * MOLECULES, ["A"], bonds)
+    topology = sponge.Topology(
+        NAMES * MOLECULES,
+        [6, 6, 8, 1, 1, 0] * MOLECULES,
+        np.repeat(np.arange(MOLECULES), n),
+        ["ONE"] * MOLECULES,
+        [str(m) for m in range(MOLECULES)],
+        [0] * MOLECULES,
+        ["A"],
+        bonds,
+    )
     theirs = app.Topology()
     chain = theirs.addChain()
     for _ in range(MOLECULES):
         residue = theirs.addResidue("ONE", chain)
-        atoms = [theirs.addAtom(name, None if name == "M1" else app.element.Element.getBySymbol(name[0]), residue)
-                 for name in NAMES]
+        atoms = [
+            theirs.addAtom(name, None if name == "M1" else app.element.Element.getBySymbol(name[0]), residue)
+            for name in NAMES
+        ]
         for i, j in BONDS:
             theirs.addBond(atoms[i], atoms[j])
     molecule = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.13, 0], [0.29, 0.12, 0.03], [-0.05, 0.09, 0], [0.09, 0, 0]])
@@ -95,8 +129,9 @@ def both(section, folder, box):
     if box is not None:
         theirs.setPeriodicBoxVectors(np.diag(box).tolist())
         options = {"nonbondedMethod": app.CutoffPeriodic, "nonbondedCutoff": 0.55}
-    ours = sponge.create_system(topology, x, box, folder / "f.xml", **({"method": "reaction_field", "cutoff": 0.55}
-                                                                    if box is not None else {}))
+    ours = sponge.create_system(
+        topology, x, box, folder / "f.xml", **({"method": "reaction_field", "cutoff": 0.55} if box is not None else {})
+    )
     made = app.ForceField(str(folder / "f.xml")).createSystem(theirs, **options)
     return ours, made, ours.positions
 
@@ -125,17 +160,24 @@ def test_sections_in_a_box(name, tmp_path):
     assert_same(ours, theirs, x)
 
 
-@pytest.mark.parametrize(("section", "message"), [
-    (SECTIONS["pairs 3"].replace('bondCutoff="3"', ""), "<CustomNonbondedForce> must give bondCutoff"),
-    (SECTIONS["pairs 3"].replace("exp(", "expo("), "function 'expo' is not supported"),
-    (SECTIONS["many SinglePermutation"].replace("SinglePermutation", "Every"),
-     "must be 'SinglePermutation' or 'UniqueCentralParticle', got 'Every'"),
-    (SECTIONS["hydrogen bonds 1 1"].replace('particlesPerDonor="1"', 'particlesPerDonor="4"'),
-     "particlesPerDonor .* must be 1, 2 or 3, got 4"),
-    (SECTIONS["pairs 3"].replace('class="O" s="0.28"', 'class="O"'), "must give s of each type"),
-    (SECTIONS["pairs 3"].replace('<Atom class="O" s="0.28"/>', ""), "got none for type 'o'"),
-    (SECTIONS["pairs 3"].replace("<ComputedValue", "<Script/><ComputedValue"), "got 'Script'"),
-])
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (SECTIONS["pairs 3"].replace('bondCutoff="3"', ""), "<CustomNonbondedForce> must give bondCutoff"),
+        (SECTIONS["pairs 3"].replace("exp(", "expo("), "function 'expo' is not supported"),
+        (
+            SECTIONS["many SinglePermutation"].replace("SinglePermutation", "Every"),
+            "must be 'SinglePermutation' or 'UniqueCentralParticle', got 'Every'",
+        ),
+        (
+            SECTIONS["hydrogen bonds 1 1"].replace('particlesPerDonor="1"', 'particlesPerDonor="4"'),
+            "particlesPerDonor .* must be 1, 2 or 3, got 4",
+        ),
+        (SECTIONS["pairs 3"].replace('class="O" s="0.28"', 'class="O"'), "must give s of each type"),
+        (SECTIONS["pairs 3"].replace('<Atom class="O" s="0.28"/>', ""), "got none for type 'o'"),
+        (SECTIONS["pairs 3"].replace("<ComputedValue", "<Script/><ComputedValue"), "got 'Script'"),
+    ],
+)
 def test_errors_name_the_section(section, message, tmp_path):
     with pytest.raises((FileFormatError, MissingParameterError), match=message):
         both(section, tmp_path, None)

@@ -54,18 +54,29 @@ FIELD = """<ForceField>
 
 
 def assert_same(topology, positions, files, rtol=1e-10):
-    theirs = app.ForceField(*map(str, files)).createSystem(topology, nonbondedMethod=app.NoCutoff, rigidWater=False,
-                                                           removeCMMotion=False)
+    theirs = app.ForceField(*map(str, files)).createSystem(
+        topology, nonbondedMethod=app.NoCutoff, rigidWater=False, removeCMMotion=False
+    )
     x = np.array(positions.value_in_unit(mm.unit.nanometer))
     found = evaluate(theirs, x)
     atoms = list(topology.atoms())
     residues = list(topology.residues())
     ours = sponge.create_system(
-        sponge.Topology(np.array([a.name for a in atoms]), np.array([a.element.atomic_number for a in atoms]),
-                        np.array([a.residue.index for a in atoms]), np.array([r.name for r in residues]),
-                        np.array([r.id for r in residues]), np.zeros(len(residues), int), ["A"],
-                        np.array([[b[0].index, b[1].index] for b in topology.bonds()])),
-        forcefield=sponge.ForceField(*files), positions=x, method="none", rigid_water=False)
+        sponge.Topology(
+            np.array([a.name for a in atoms]),
+            np.array([a.element.atomic_number for a in atoms]),
+            np.array([a.residue.index for a in atoms]),
+            np.array([r.name for r in residues]),
+            np.array([r.id for r in residues]),
+            np.zeros(len(residues), int),
+            ["A"],
+            np.array([[b[0].index, b[1].index] for b in topology.bonds()]),
+        ),
+        forcefield=sponge.ForceField(*files),
+        positions=x,
+        method="none",
+        rigid_water=False,
+    )
     size = sum(map(abs, found.energies.values()))
     assert ours.energy(x) == pytest.approx(sum(found.energies.values()), abs=rtol * size)
     np.testing.assert_allclose(ours.forces(x), found.forces, rtol=0, atol=rtol * np.abs(found.forces).max())

@@ -35,8 +35,13 @@ def assert_fails(structure, *parts, forcefield=PROTEIN, error=MissingTemplateErr
 def test_missing_heavy_atom(bpti):
     t = bpti.topology
     broken = without(bpti, (t.residue_ids[t.residue_index] == "3") & (t.names == "OD1"))
-    assert_fails(broken, r"no template for residue 3 ASP \(chain A\)", "nearest is ASP", r"1 O too few \(OD1\)",
-          "missing_atoms=True")
+    assert_fails(
+        broken,
+        r"no template for residue 3 ASP \(chain A\)",
+        "nearest is ASP",
+        r"1 O too few \(OD1\)",
+        "missing_atoms=True",
+    )
 
 
 def test_side_chain_cut_short(bpti):
@@ -48,14 +53,21 @@ def test_side_chain_cut_short(bpti):
 
 def test_missing_hydrogens(bpti):
     assert_fails(
-        without(bpti, bpti.topology.elements == 1), r"residue 1 ARG \(chain A\)", "nearest is NARG", "15 H too few",
+        without(bpti, bpti.topology.elements == 1),
+        r"residue 1 ARG \(chain A\)",
+        "nearest is NARG",
+        "15 H too few",
         "add_hydrogens",
     )
 
 
 def test_missing_terminal_oxygen(bpti):
-    assert_fails(without(bpti, bpti.topology.names == "OXT"), r"residue 58 ALA \(chain A\)", "nearest is ALA",
-          "end the chain with OXT")
+    assert_fails(
+        without(bpti, bpti.topology.names == "OXT"),
+        r"residue 58 ALA \(chain A\)",
+        "nearest is ALA",
+        "end the chain with OXT",
+    )
 
 
 def test_missing_bond(bpti):
@@ -77,10 +89,14 @@ def test_missing_bond(bpti):
     assert_fails(broken, "residue 3 ASP", "nearest is ASP", "lacks bond CA-CB")
 
 
-@pytest.mark.parametrize(("option", "hint"), [
-    ("cutof", r"an option must be one of .*, got 'cutof' \(did you mean 'cutoff'\?\)"),
-    ("constraint", "an option must be one of .*, got 'constraint' .did you mean 'constraints'"),
-    ("kappa", "no option 'kappa' .?it needs an implicit solvent")])
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("cutof", r"an option must be one of .*, got 'cutof' \(did you mean 'cutoff'\?\)"),
+        ("constraint", "an option must be one of .*, got 'constraint' .did you mean 'constraints'"),
+        ("kappa", "no option 'kappa' .?it needs an implicit solvent"),
+    ],
+)
 def test_options_that_are_not_known(bpti, option, hint):
     with pytest.raises(TypeError, match=f"create_system: {hint}"):
         create_system(bpti, PROTEIN, **{option: 1.0})
@@ -233,8 +249,9 @@ def test_shipped_force_fields_are_whole():
 
 def test_includes_are_read(tmp_path, write):
     write()
-    (tmp_path
-     / "all.xml").write_text('<ForceField><Include file="own.xml"/><Include file="amber14/tip3p.xml"/></ForceField>')
+    (tmp_path / "all.xml").write_text(
+        '<ForceField><Include file="own.xml"/><Include file="amber14/tip3p.xml"/></ForceField>'
+    )
     assert {"CMO", "HOH"} <= set(ForceField(tmp_path / "all.xml").templates)
 
 

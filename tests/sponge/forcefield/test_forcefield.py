@@ -41,8 +41,9 @@ def energies(system, positions):
 # -- energies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "forcefield"), [("bpti_ff14sb_vacuum", PROTEINS[0]),
-                                                  ("bpti_ff19sb_vacuum", PROTEINS[1])])
+@pytest.mark.parametrize(
+    ("name", "forcefield"), [("bpti_ff14sb_vacuum", PROTEINS[0]), ("bpti_ff19sb_vacuum", PROTEINS[1])]
+)
 def test_every_term_of_a_protein(bpti, name, forcefield):
     reference = load_reference(name)
     system = create_system(bpti.topology, bpti.positions, None, forcefield)
@@ -61,8 +62,12 @@ def test_every_term_of_a_protein(bpti, name, forcefield):
         (PROTEINS[0], {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 8723.551371849706}),
         (
             PROTEINS[1],
-            {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 3844.7603700253762,
-             "cmap": 689.5380298875616},
+            {
+                "bond": 1722.2037322856388,
+                "angle": 4893.82483805666,
+                "torsion": 3844.7603700253762,
+                "cmap": 689.5380298875616,
+            },
         ),
     ],
 )
@@ -132,8 +137,9 @@ def test_implicit_solvent(bpti):
     reference = load_reference("bpti_ff14sb_obc2")
     system = create_system(bpti.topology, bpti.positions, None, PROTEINS[0], implicit_solvent="obc2")
     gb = system["gb"]
-    assert float(gb.energy(gb.params, reference.positions,
-                           None)) == pytest.approx(reference.energies["CustomGBForce"], rel=1e-6)
+    assert float(gb.energy(gb.params, reference.positions, None)) == pytest.approx(
+        reference.energies["CustomGBForce"], rel=1e-6
+    )
 
 
 # -- the same systems as OpenMM's ForceField
@@ -207,8 +213,8 @@ def terms_of(system):
             ]
         elif isinstance(force, openmm.HarmonicAngleForce):
             found["angle"] = [
-                (i, j, k, c._value,
-                 t._value) for i, j, k, t, c in map(force.getAngleParameters, range(force.getNumAngles()))
+                (i, j, k, c._value, t._value)
+                for i, j, k, t, c in map(force.getAngleParameters, range(force.getNumAngles()))
             ]
         elif isinstance(force, openmm.PeriodicTorsionForce):
             found["torsion"] = [
@@ -216,12 +222,14 @@ def terms_of(system):
                 for i, j, k, l, n, p, c in map(force.getTorsionParameters, range(force.getNumTorsions()))
             ]
         elif isinstance(force, openmm.NonbondedForce):
-            found["atoms"] = [tuple(v._value for v in force.getParticleParameters(i))
-                              for i in range(force.getNumParticles())]
+            found["atoms"] = [
+                tuple(v._value for v in force.getParticleParameters(i)) for i in range(force.getNumParticles())
+            ]
             pairs = [force.getExceptionParameters(i) for i in range(force.getNumExceptions())]
             found["exclusions"] = [tuple(sorted(p[:2])) for p in pairs]
-            found["pair14"] = [(*sorted(p[:2]),
-                                *(v._value for v in p[2:])) for p in pairs if p[2]._value or p[4]._value]
+            found["pair14"] = [
+                (*sorted(p[:2]), *(v._value for v in p[2:])) for p in pairs if p[2]._value or p[4]._value
+            ]
         elif isinstance(force, openmm.CMAPTorsionForce):
             found["cmap"] = sorted(tuple(force.getTorsionParameters(i)[1:]) for i in range(force.getNumTorsions()))
     return found
@@ -233,15 +241,19 @@ def one_way(rows, atoms):
     return sorted(rows)
 
 
-@pytest.mark.parametrize("name", [*PROTEINS, "amber14/DNA.OL15", "amber14/DNA.bsc1", "amber19/DNA.OL21",
-                                  "amber14/RNA.OL3", "amber14/lipid17"])
+@pytest.mark.parametrize(
+    "name",
+    [*PROTEINS, "amber14/DNA.OL15", "amber14/DNA.bsc1", "amber19/DNA.OL21", "amber14/RNA.OL3", "amber14/lipid17"],
+)
 def test_every_template_gives_the_terms_of_openmm(name):
     app = pytest.importorskip("openmm.app")
     other = app.ForceField(f"{name}.xml")
     seen = set()
     for field, topology in chains(name):
-        system, theirs = create_system(topology,
-                                       forcefield=field), terms_of(other.createSystem(openmm_topology(topology)))
+        system, theirs = (
+            create_system(topology, forcefield=field),
+            terms_of(other.createSystem(openmm_topology(topology))),
+        )
         seen |= set(topology.residue_names.tolist())
         for term, atoms, columns in (
             ("bond", 2, "k r0"),
@@ -264,8 +276,8 @@ def test_every_template_gives_the_terms_of_openmm(name):
 
 
 @pytest.mark.parametrize(
-    ("constraints", "theirs"), [(None, "None"), ("h-bonds", "HBonds"), ("all-bonds", "AllBonds"),
-                                ("h-angles", "HAngles")]
+    ("constraints", "theirs"),
+    [(None, "None"), ("h-bonds", "HBonds"), ("all-bonds", "AllBonds"), ("h-angles", "HAngles")],
 )
 @pytest.mark.parametrize(("rigid_water", "hydrogen_mass"), [(True, None), (True, 3.0), (False, None)])
 def test_constraints_and_masses_of_openmm(constraints, theirs, rigid_water, hydrogen_mass):
@@ -286,15 +298,18 @@ def test_constraints_and_masses_of_openmm(constraints, theirs, rigid_water, hydr
     other = app.ForceField(*(f"{s}.xml" for s in sources)).createSystem(
         openmm_topology(t), constraints=getattr(app, theirs, None), rigidWater=rigid_water, hydrogenMass=hydrogen_mass
     )
-    mine = create_system(t, forcefield=sources, constraints=constraints, rigid_water=rigid_water,
-                         hydrogen_mass=hydrogen_mass)
+    mine = create_system(
+        t, forcefield=sources, constraints=constraints, rigid_water=rigid_water, hydrogen_mass=hydrogen_mass
+    )
     fixed = [other.getConstraintParameters(i) for i in range(other.getNumConstraints())]
-    assert _by_pair(mine.constraints) == pytest.approx({tuple(sorted((i, j))): d._value for i, j, d in fixed},
-                                                       rel=1e-12)
+    assert _by_pair(mine.constraints) == pytest.approx(
+        {tuple(sorted((i, j))): d._value for i, j, d in fixed}, rel=1e-12
+    )
     np.testing.assert_allclose(mine.masses, [other.getParticleMass(i)._value for i in range(t.n)], rtol=1e-12)
     terms = terms_of(other)
-    assert {k: len(mine[k].atoms) if k in mine else 0
-            for k in ("bond", "angle")} == {k: len(terms[k]) for k in ("bond", "angle")}
+    assert {k: len(mine[k].atoms) if k in mine else 0 for k in ("bond", "angle")} == {
+        k: len(terms[k]) for k in ("bond", "angle")
+    }
 
 
 # -- matching ----------------------------------------------------------------------------------------------------------
@@ -365,8 +380,18 @@ def test_no_match_with_a_bond_moved():
 @pytest.mark.parametrize(
     ("names", "charge"),
     [
-        (["HID"], 0), (["HIE"], 0), (["HIP"], 1), (["ASP"], -1), (["ASH"], 0), (["GLU"], -1), (["GLH"], 0),
-        (["LYS"], 1), (["LYN"], 0), (["CYS"], 0), (["CYM"], -1), (["CYX", "GLY", "CYX"], 0),
+        (["HID"], 0),
+        (["HIE"], 0),
+        (["HIP"], 1),
+        (["ASP"], -1),
+        (["ASH"], 0),
+        (["GLU"], -1),
+        (["GLH"], 0),
+        (["LYS"], 1),
+        (["LYN"], 0),
+        (["CYS"], 0),
+        (["CYM"], -1),
+        (["CYX", "GLY", "CYX"], 0),
     ],
 )
 def test_protonation_states_are_found_without_names(names, charge):
@@ -392,8 +417,9 @@ def test_names_decide_between_ions_of_one_element():
 
     assert system("FE2").nonbonded.params["charges"] == 2
     assert system("FE").nonbonded.params["charges"] == 3
-    with pytest.raises(MissingTemplateError,
-                       match=r"must fit one template, got .*FE2.* for residue 1 IRON \(chain A\)"):
+    with pytest.raises(
+        MissingTemplateError, match=r"must fit one template, got .*FE2.* for residue 1 IRON \(chain A\)"
+    ):
         system("IRON")
 
 
@@ -435,11 +461,17 @@ def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path, ordering, impro
     text = (DATA / "pdb" / "chain.xml").read_text()
     path.write_text(text.replace("ORDER", ordering).replace("IMPROPER", improper))
     topology = Topology(
-        list("ABCDEF"), [6, 6, 7, 8, 6,
-                         9], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4], [1, 5]]
+        list("ABCDEF"),
+        [6, 6, 7, 8, 6, 9],
+        [0] * 6,
+        ["MOL"],
+        ["1"],
+        [0],
+        ["A"],
+        [[0, 1], [1, 2], [2, 3], [3, 4], [1, 5]],
     )
     positions = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.34, 0.16, 0.05], [0.4, 0.2, 0.19],
-                          [0.2, -0.08, 0.11]])
+                          [0.2, -0.08, 0.11]])  # fmt: skip
     other = app.ForceField(str(path)).createSystem(openmm_topology(topology), removeCMMotion=False)
     context = openmm.Context(other, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(positions)
@@ -451,10 +483,11 @@ def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path, ordering, impro
 
 
 SITES = {
-    "average2": 'weight1="0.3" weight2="0.7"', "average3": 'weight1="0.2" weight2="0.3" weight3="0.5"',
+    "average2": 'weight1="0.3" weight2="0.7"',
+    "average3": 'weight1="0.2" weight2="0.3" weight3="0.5"',
     "outOfPlane": 'weight12="-0.3" weight13="-0.4" weightCross="-6.4"',
     "localCoords": 'wo1="0.2" wo2="0.3" wo3="0.5" wx1="-1" wx2="0.5" wx3="0.5" wy1="0" wy2="-1" wy3="1" p1="0.01" '
-                   'p2="0.02" p3="-0.03"',
+    'p2="0.02" p3="-0.03"',
 }
 
 
@@ -490,8 +523,9 @@ def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
   {"".join(f'<Bond atomName1="{i}" atomName2="{j}"/>' for i, j in ("AB", "BC", "CD", "DE"))}</Residue></Residues>
  <NonbondedForce coulomb14scale="0.5" lj14scale="0.5"><UseAttributeFromResidue name="charge"/><Atom class="" sigma="0.3" epsilon="0.1"/></NonbondedForce>
 </ForceField>""")  # noqa: E501
-    topology = Topology(list("ABCDEM"), [6, 6, 6, 6, 6, 0], [0] * 6, ["MOL"], ["1"], [0], ["A"],
-                        [[0, 1], [1, 2], [2, 3], [3, 4]])
+    topology = Topology(
+        list("ABCDEM"), [6, 6, 6, 6, 6, 0], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4]]
+    )
     positions = np.random.default_rng(1).uniform(0, 0.5, (6, 3))
     other = app.ForceField(str(path)).createSystem(openmm_topology(topology))
     context = openmm.Context(other, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
@@ -510,8 +544,9 @@ def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
 
 
 def test_load_passes_options_with_a_structure(tmp_path):
-    system = sponge.load(BPTI, forcefield=PROTEINS[0], constraints="h-bonds", hydrogen_mass=4.0, method="cutoff",
-                         cutoff=1.1)
+    system = sponge.load(
+        BPTI, forcefield=PROTEINS[0], constraints="h-bonds", hydrogen_mass=4.0, method="cutoff", cutoff=1.1
+    )
     assert len(system.constraints) == np.sum(system.topology.elements == 1)
     assert system.masses[system.topology.elements == 1].tolist() == [4.0] * len(system.constraints)
     assert (system.nonbonded.method, system.nonbonded.cutoff) == ("cutoff", 1.1)
@@ -537,19 +572,24 @@ def test_bonds_given_twice_act_once(bpti):
 
 
 def test_implicit_solvent_has_no_box(bpti):
-    system = create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
-                           kappa=1.0)
+    system = create_system(
+        bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2", kappa=1.0
+    )
     assert system.box is None and system.nonbonded.method == "none" and system["gb"].kappa == 1.0
-    cut = create_system(bpti.topology, bpti.positions, None, PROTEINS[0], implicit_solvent="gbn2", cutoff=1.2,
-                        method="reaction_field")
+    cut = create_system(
+        bpti.topology, bpti.positions, None, PROTEINS[0], implicit_solvent="gbn2", cutoff=1.2, method="reaction_field"
+    )
     assert (cut.nonbonded.cutoff, cut.nonbonded.dielectric, cut["gb"].cutoff) == (1.2, 1.0, 1.2)
     with pytest.raises(ValueError, match="pme"):
-        create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
-                      method="pme").energy()
+        create_system(
+            bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2", method="pme"
+        ).energy()
 
 
-@pytest.mark.parametrize("files", [["amber99sb.xml", "implicit/hct.xml"], ["amber99sb.xml", "implicit/gbn2.xml"],
-                                   ["amber96.xml", "amber96_obc.xml"]])
+@pytest.mark.parametrize(
+    "files",
+    [["amber99sb.xml", "implicit/hct.xml"], ["amber99sb.xml", "implicit/gbn2.xml"], ["amber96.xml", "amber96_obc.xml"]],
+)
 def test_implicit_solvents_of_files(bpti, files, tmp_path):
     app = pytest.importorskip("openmm.app")
     data = Path(app.__file__).parent / "data"

@@ -50,7 +50,7 @@ FIELD = """<ForceField>
 def scripts_of(file):
     """(tag, text) of the scripts of a file of OpenMM's, as the XML has them."""
     text = (DATA / file).read_text()
-    return re.findall(r"<(Script|InitializationScript)>(.*?)</\1>", text[text.index("<Script>"):], re.DOTALL)
+    return re.findall(r"<(Script|InitializationScript)>(.*?)</\1>", text[text.index("<Script>") :], re.DOTALL)
 
 
 def with_tables(text, **tables):
@@ -79,17 +79,24 @@ def topology_of(field, templates, bonds=(), names=None):
 def ours(topology):
     atoms, residues = list(topology.atoms()), list(topology.residues())
     return sponge.Topology(
-        [a.name for a in atoms], [a.element.atomic_number if a.element else 0 for a in atoms],
-        [a.residue.index for a in atoms], [r.name for r in residues], [r.id for r in residues],
-        [r.chain.index for r in residues], [c.id for c in topology.chains()],
-        np.array([[a.index, b.index] for a, b in topology.bonds()]).reshape(-1, 2))
+        [a.name for a in atoms],
+        [a.element.atomic_number if a.element else 0 for a in atoms],
+        [a.residue.index for a in atoms],
+        [r.name for r in residues],
+        [r.id for r in residues],
+        [r.chain.index for r in residues],
+        [c.id for c in topology.chains()],
+        np.array([[a.index, b.index] for a, b in topology.bonds()]).reshape(-1, 2),
+    )
 
 
 def assert_same(topology, x, theirs, field, box=None, rtol=1e-9):
     """Terms and forces of both; the atoms have the names of OpenMM's templates, which tell equivalent ones apart."""
     if not any("self.matched" in script for script in theirs._scripts):
-        theirs.registerScript("known = templateForResidue; self.matched = {a: known[a.residue].atoms["
-                              "data.atomTemplateIndexes[a]].name for a in data.atoms if a.residue in known}")
+        theirs.registerScript(
+            "known = templateForResidue; self.matched = {a: known[a.residue].atoms["
+            "data.atomTemplateIndexes[a]].name for a in data.atoms if a.residue in known}"
+        )
     options = {} if box is None else {"nonbondedMethod": app.PME, "nonbondedCutoff": 0.7}
     reference = theirs.createSystem(topology, removeCMMotion=False, **options)
     for atom, name in theirs.matched.items():
@@ -106,8 +113,9 @@ def test_scripts_are_known_by_their_code_and_others_refused(tmp_path):
     assert len(known) == 7
     path = tmp_path / "field.xml"
     for tag, text in known:
-        read = lambda text, tag=tag: path.write_text(f"<ForceField><Residues/><{tag}>{text}</{tag}></ForceField>"
-                                                     ) and sponge.ForceField(path)
+        read = lambda text, tag=tag: (
+            path.write_text(f"<ForceField><Residues/><{tag}>{text}</{tag}></ForceField>") and sponge.ForceField(path)
+        )
         if len(text) < 50_000:  # the large one is read below
             read(text.replace("\n", "  \n"))
         for changed in (text + "\nimport os\n", text.replace("for ", "for_ ", 1), text.replace(" = ", " += ", 1)):
@@ -121,13 +129,22 @@ def test_impropers_by_name(tmp_path, file):
     """Residues and patches define them, across residues too; parameters have wildcards, and both kinds occur."""
     first = ((0, "C1"), (0, "O1"), (0, "H1"), (1, "C1"))
     text = with_tables(
-        scripts_of(file)[0][1], residue_order={"ONE": 0}, patch_order={"END": 0},
-        residue_impropers={"ONE": (first, ((0, "H1"), (0, "O1"), (-1, "C1"), (0, "C1")),
-                                   ((0, "C1"), (0, "H1"), (0, "O1"), (-1, "C1")),
-                                   ((0, "O1"), (0, "H1"), (1, "C1"), (2, "C1")))},
-        patch_impropers={"END": (((0, "C1"), (-1, "C1"), (0, "H1"), (0, "O1")),)}, delete_impropers={"END": (first,)},
+        scripts_of(file)[0][1],
+        residue_order={"ONE": 0},
+        patch_order={"END": 0},
+        residue_impropers={
+            "ONE": (
+                first,
+                ((0, "H1"), (0, "O1"), (-1, "C1"), (0, "C1")),
+                ((0, "C1"), (0, "H1"), (0, "O1"), (-1, "C1")),
+                ((0, "O1"), (0, "H1"), (1, "C1"), (2, "C1")),
+            )
+        },
+        patch_impropers={"END": (((0, "C1"), (-1, "C1"), (0, "H1"), (0, "O1")),)},
+        delete_impropers={"END": (first,)},
         periodic_improper_types={("C", None, None, "C"): (2, 0.3, 7.0), ("C", "O", None, "C"): (1, 0.2, 5.0)},
-        harmonic_improper_types={("H", "O", "C", "C"): ((9.0, 0.5),), (None, "C", None, "O"): ((11.0, -3.0),)})
+        harmonic_improper_types={("H", "O", "C", "C"): ((9.0, 0.5),), (None, "C", None, "O"): ((11.0, -3.0),)},
+    )
     path = tmp_path / "field.xml"
     path.write_text(FIELD.format(text))
     theirs = app.ForceField(str(path))
@@ -136,7 +153,7 @@ def test_impropers_by_name(tmp_path, file):
     for inside in ("C1 O1 H1", "C1 O1 H1 N1"):
         residue = topology.addResidue("ONE", chain)
         atoms = {n: topology.addAtom(n, app.Element.getBySymbol(n[0]), residue) for n in inside.split()}
-        for one, other in (("C1", "O1"), ("C1", "H1"), ("O1", "N1"))[:len(atoms) - 1]:
+        for one, other in (("C1", "O1"), ("C1", "H1"), ("O1", "N1"))[: len(atoms) - 1]:
             topology.addBond(atoms[one], atoms[other])
         centers.append(atoms["C1"])
     topology.addBond(*centers)
@@ -168,8 +185,11 @@ def test_glycans_alone_and_on_proteins(tmp_path):
     rng = np.random.default_rng(0)
     for templates, names, bonds in (
         (["ROH", "4GB", "0LB"], None, [(0, "O1", 1, "C1"), (1, "O4", 2, "C1")]),
-        (["NNLN", "GLY", "CALA", "4YB", "0YB"], ["NLN", "GLY", "ALA", "4YB", "0YB"],
-         [(0, "C", 1, "N"), (1, "C", 2, "N"), (0, "ND2", 3, "C1"), (3, "O4", 4, "C1")]),
+        (
+            ["NNLN", "GLY", "CALA", "4YB", "0YB"],
+            ["NLN", "GLY", "ALA", "4YB", "0YB"],
+            [(0, "C", 1, "N"), (1, "C", 2, "N"), (0, "ND2", 3, "C1"), (3, "O4", 4, "C1")],
+        ),
     ):
         topology = topology_of(theirs, templates, bonds, names)
         x = random_positions(rng, topology)
@@ -185,8 +205,12 @@ def test_a_polarizable_peptide_with_anisotropies_by_name():
     path = DATA / "charmm_polar_2023.xml"
     theirs, field = app.ForceField(str(path)), sponge.ForceField(path)
     amber = app.ForceField("amber14/protein.ff14SB.xml")
-    bare = topology_of(amber, ["NALA", "ASN", "PHE", "ASP", "HIE", "CARG"], [(k, "C", k + 1, "N") for k in range(5)],
-                       ["ALA", "ASN", "PHE", "ASP", "HIS", "ARG"])
+    bare = topology_of(
+        amber,
+        ["NALA", "ASN", "PHE", "ASP", "HIE", "CARG"],
+        [(k, "C", k + 1, "N") for k in range(5)],
+        ["ALA", "ASN", "PHE", "ASP", "HIS", "ARG"],
+    )
     rng = np.random.default_rng(2)
     model = app.Modeller(bare, random_positions(rng, bare))
     model.addExtraParticles(theirs)
@@ -201,12 +225,19 @@ def test_charmm36_of_2024():
     files = [DATA / "charmm36_2024.xml", DATA / "charmm36_2024/water.xml"]
     theirs, field = app.ForceField(*map(str, files)), sponge.ForceField(*files)
     used = ("ALA", "CYS", "ASN", "HSE", "TRP", "ARG")  # OpenMM would patch every residue of the file
-    theirs._templatePatches = {name: {p for p in patches if p[0].split("_")[0] in ("NTER", "CTER", "DISU")}
-                               for name, patches in theirs._templatePatches.items() if name in used}
+    theirs._templatePatches = {
+        name: {p for p in patches if p[0].split("_")[0] in ("NTER", "CTER", "DISU")}
+        for name, patches in theirs._templatePatches.items()
+        if name in used
+    }
     amber = app.ForceField("amber14/protein.ff14SB.xml")
     names = ["ALA", "CYX", "ASN", "HIS", "TRP", "CYX", "ARG"]
-    peptide = topology_of(amber, ["NALA", "CYX", "ASN", "HIE", "TRP", "CYX", "CARG"],
-                          [*((k, "C", k + 1, "N") for k in range(6)), (1, "SG", 5, "SG")], names)
+    peptide = topology_of(
+        amber,
+        ["NALA", "CYX", "ASN", "HIE", "TRP", "CYX", "CARG"],
+        [*((k, "C", k + 1, "N") for k in range(6)), (1, "SG", 5, "SG")],
+        names,
+    )
     rng = np.random.default_rng(0)
     x = [random_positions(rng, peptide)]
     pdb = app.PDBFile(str(DATA / "POPC.pdb"))

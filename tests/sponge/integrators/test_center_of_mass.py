@@ -43,14 +43,18 @@ def _floor(x):
     return 50.0 * np.sum(np.maximum(-5.0 - x[:, 2], 0.0) ** 2)
 
 
-@pytest.mark.parametrize("add, conserved", [
-    (lambda: sponge.FunctionPotential(_bond), True),
-    (lambda: sponge.FunctionPotential(_trap), False),
-    (lambda: sponge.FunctionPotential(_floor), False),  # which no atom touches at first
-    (lambda: sponge.umbrella(cv.distance(0, 1), center=1.0, k=100.0), True),
-    (lambda: sponge.umbrella(cv.function(_coordinate, [0]), center=0.0, k=100.0), False),
-    (lambda: ExpressionExternal("k*z", [0], {"k": 1.0}), False),
-], ids=["pair", "trap", "floor", "distance", "coordinate", "field"])
+@pytest.mark.parametrize(
+    "add, conserved",
+    [
+        (lambda: sponge.FunctionPotential(_bond), True),
+        (lambda: sponge.FunctionPotential(_trap), False),
+        (lambda: sponge.FunctionPotential(_floor), False),  # which no atom touches at first
+        (lambda: sponge.umbrella(cv.distance(0, 1), center=1.0, k=100.0), True),
+        (lambda: sponge.umbrella(cv.function(_coordinate, [0]), center=0.0, k=100.0), False),
+        (lambda: ExpressionExternal("k*z", [0], {"k": 1.0}), False),
+    ],
+    ids=["pair", "trap", "floor", "distance", "coordinate", "field"],
+)
 def test_the_center_of_mass_is_held_where_momentum_is_conserved(add, conserved):
     system = sponge.System(sponge.Topology.of_particles(3), [40.0] * 3, positions=[[0, 0, 0], [1.0, 0, 0], [0, 0.9, 0]])
     system.add(add())
@@ -78,5 +82,6 @@ def test_atoms_that_never_move_hold_the_center_of_mass_themselves():
 
 def test_removal_that_was_asked_for_warns_of_restraints():
     with pytest.warns(UserWarning, match="got 'position_restraint': kinetic energies"):
-        assert sponge.Simulation(held_atoms(remove_com_motion=True),
-                                 sponge.VelocityVerlet(0.001)).degrees_of_freedom == 3
+        assert (
+            sponge.Simulation(held_atoms(remove_com_motion=True), sponge.VelocityVerlet(0.001)).degrees_of_freedom == 3
+        )

@@ -40,10 +40,16 @@ INTEGRATORS = {
     "Brownian": (lambda dt: sponge.Brownian(300.0, 300.0, dt, **TIGHT), None),
 }
 # Those with a bath, by what shows that they sample its ensemble: positions, or velocities.
-CONFIGURATIONAL = [sponge.LangevinMiddle(300.0, 5.0, 0.005), sponge.RESPA(0.01, 3, ["extra"], 300.0, 5.0),
-                   sponge.Brownian(300.0, 100.0, 0.005)]
-KINETIC = {"Bussi": sponge.Bussi(300.0, 0.02, 0.004), "Nosé-Hoover": sponge.NoseHoover(300.0, 0.05, 0.004),
-           "Langevin": sponge.LangevinMiddle(300.0, 10.0, 0.004)}
+CONFIGURATIONAL = [
+    sponge.LangevinMiddle(300.0, 5.0, 0.005),
+    sponge.RESPA(0.01, 3, ["extra"], 300.0, 5.0),
+    sponge.Brownian(300.0, 100.0, 0.005),
+]
+KINETIC = {
+    "Bussi": sponge.Bussi(300.0, 0.02, 0.004),
+    "Nosé-Hoover": sponge.NoseHoover(300.0, 0.05, 0.004),
+    "Langevin": sponge.LangevinMiddle(300.0, 10.0, 0.004),
+}
 
 
 @pytest.mark.parametrize("name", INTEGRATORS)
@@ -88,9 +94,13 @@ def oscillators(n, k=1000.0, mass=10.0):
 # ---------------------------------------------------------------------------------------------------- equations of
 # motion
 def test_free_particles_move_straight():
-    system = System(Topology.of_particles(3), [1.0, 2.0, 3.0], positions=np.zeros((3, 3)),
-                    velocities=np.arange(9.0).reshape(3, 3),
-                    remove_com_motion=False)
+    system = System(
+        Topology.of_particles(3),
+        [1.0, 2.0, 3.0],
+        positions=np.zeros((3, 3)),
+        velocities=np.arange(9.0).reshape(3, 3),
+        remove_com_motion=False,
+    )
     for make in (lambda: sponge.VelocityVerlet(0.5), lambda: sponge.RESPA(0.5, 2, [])):
         np.testing.assert_allclose(Trial(make(), system).run(4).engine.positions, 2 * system.velocities)
 
@@ -220,8 +230,9 @@ def test_respa_computes_the_mesh_once_a_step_and_resumes(flexible_water, tmp_pat
 
 def test_time_between_pair_forces_and_names_of_parts(flexible_water):
     pairs = sponge.Nonbonded([0.0], [0.3], [1.0], method="pme")
-    intervals = [sponge.RESPA(0.004, 2, fast).pair_interval([pairs]) for fast in ([], ["nonbonded"],
-                                                                                   ["nonbonded/direct"])]
+    intervals = [
+        sponge.RESPA(0.004, 2, fast).pair_interval([pairs]) for fast in ([], ["nonbonded"], ["nonbonded/direct"])
+    ]
     with pytest.raises(ValueError, match="one of nonbonded, bond, angle, nonbonded/direct, .*, got 'nonbonded/mesh"):
         sponge.Simulation(flexible_water[0], sponge.RESPA(0.002, 2, ["nonbonded/mesh"])).plan()
     assert intervals == [0.004, 0.002, 0.002] and sponge.VelocityVerlet(0.001).pair_interval([pairs]) == 0.001
@@ -241,8 +252,11 @@ def test_energy_of_rigid_water_does_not_drift(rng):
         r2 = ((x[i] - x[j]) ** 2).sum(1)
         s6 = (p["sigma"] ** 2 / r2[oxygens]) ** 3
         inside = ((x - p["center"]) ** 2).sum(1)
-        return ((units.COULOMB * charges[i] * charges[j] / np.sqrt(r2)).sum() + (4 * 0.6364 * (s6 * s6 - s6)).sum()
-                + 50 * (inside**2).sum())
+        return (
+            (units.COULOMB * charges[i] * charges[j] / np.sqrt(r2)).sum()
+            + (4 * 0.6364 * (s6 * s6 - s6)).sum()
+            + 50 * (inside**2).sum()
+        )
 
     system.add(Formula("water", energy, sigma=0.31507, center=system.positions.mean(0)))
     trial = Trial(sponge.LangevinMiddle(300.0, 20.0, 0.002), system, seed=1).run(1000)
@@ -324,8 +338,10 @@ def test_kinetic_energy_follows_chi_squared(integrator):
     assert stats.kstest(thinned, stats.chi2(degrees).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("integrator", [sponge.Bussi(300.0, 0.05, 0.0005, 1e-9),
-                                        sponge.NoseHoover(300.0, 0.05, 0.0005, constraint_tolerance=1e-9)])
+@pytest.mark.parametrize(
+    "integrator",
+    [sponge.Bussi(300.0, 0.05, 0.0005, 1e-9), sponge.NoseHoover(300.0, 0.05, 0.0005, constraint_tolerance=1e-9)],
+)
 def test_conserved_quantity(integrator):
     """What the thermostat took plus what is left stays, from a start at another temperature."""
     system = spring_system(units=2)
@@ -383,8 +399,9 @@ def test_a_single_atom_keeps_its_motion():
 # noise
 def test_noise_is_a_function_of_step_and_atom():
     """The very numbers that Box and Muller make of Philox's words for (atom, step), whatever the number of atoms."""
-    system = System(Topology.of_particles(21), np.full(21, 1.0), positions=np.zeros((21, 3)),
-                    velocities=np.zeros((21, 3)))
+    system = System(
+        Topology.of_particles(21), np.full(21, 1.0), positions=np.zeros((21, 3)), velocities=np.zeros((21, 3))
+    )
     trial = Trial(sponge.LangevinMiddle(300.0, 1e9, 1e-3), system, seed=12)  # velocities are noise alone
     trial.engine.flags[STEP] = 2**33 + 5
     v = trial.run(1).engine.velocities / np.sqrt(RT)
@@ -407,8 +424,10 @@ def test_noise_is_a_function_of_step_and_atom():
     [
         (lambda: sponge.VelocityVerlet(0.0), "VelocityVerlet: timestep must be a positive number, got 0.0"),
         (lambda: sponge.VelocityVerlet("2 fs"), "timestep must be a positive number, got '2 fs'"),
-        (lambda: sponge.LangevinMiddle(temperature=-1, friction=1, timestep=0.001),
-         "temperature must be a positive number, got -1"),
+        (
+            lambda: sponge.LangevinMiddle(temperature=-1, friction=1, timestep=0.001),
+            "temperature must be a positive number, got -1",
+        ),
         (lambda: sponge.LangevinMiddle(300, np.nan, 0.001), "friction must be a positive number, got nan"),
         (lambda: sponge.NoseHoover(300, 0.1, 0.001, chain=0), "chain must be an integer >= 1, got 0"),
         (lambda: sponge.Bussi(300, np.inf, 0.001), "relaxation_time must be a positive number, got inf"),

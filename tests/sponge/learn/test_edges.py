@@ -11,8 +11,10 @@ from triskele.sponge.neighbors.edges import Edges
 
 def engine_of(positions, box=None, exclusions=(), **options):
     n = len(positions)
-    return sponge.Engine(sponge.System(sponge.Topology.of_particles(n), np.ones(n), box=box, positions=positions,
-                                       exclusions=exclusions), **options)
+    return sponge.Engine(
+        sponge.System(sponge.Topology.of_particles(n), np.ones(n), box=box, positions=positions, exclusions=exclusions),
+        **options,
+    )
 
 
 def brute(positions, box, cutoff):

@@ -13,8 +13,10 @@ from triskele.sponge.learn.neural_potential import NeuralPlan
 from triskele.sponge.testing import check_potential
 
 BOX = np.array([[1.05, 0, 0], [0.3, 1.02, 0], [-0.2, 0.4, 1.1]])
-OPTIONS = {"BehlerParrinello": {"features": 6, "radial": 4, "angular": 2},
-           "PaiNN": {"features": 8, "layers": 2, "radial": 6}}
+OPTIONS = {
+    "BehlerParrinello": {"features": 6, "radial": 4, "angular": 2},
+    "PaiNN": {"features": 8, "layers": 2, "radial": 6},
+}
 
 
 def network(kind="PaiNN", cutoff=0.5, dtype=np.float64, elements="HCO"):
@@ -170,8 +172,12 @@ def test_one_file_holds_all(kind, tmp_path):
     net = learn.fitted(net, data)
     learn.save(tmp_path / "net.safetensors", net)
     back = learn.load(tmp_path / "net.safetensors")
-    assert (back.elements, back.cutoff, back.reference,
-            back.scale) == (net.elements, net.cutoff, net.reference, net.scale)
+    assert (back.elements, back.cutoff, back.reference, back.scale) == (
+        net.elements,
+        net.cutoff,
+        net.reference,
+        net.scale,
+    )
     system, again = molecule(), molecule()
     system.add(sponge.NeuralPotential(net))
     again.add(sponge.NeuralPotential(back))
@@ -223,5 +229,3 @@ def test_calculators_of_others_go_on_top():
     sim.run(200)
     # copper far from its place: 0.04 with steps of 0.5 fs, as their square
     assert sim.energies()["total"] == pytest.approx(start, abs=0.005)
-
-

@@ -26,8 +26,9 @@ def triatomics(frames=40, seed=0, box=None):
 
 
 def network(**options):
-    return learn.PaiNN.init(core.random.key(1), ["H", "O"],
-                            **{"cutoff": 0.3, "features": 12, "layers": 2, "radial": 8, **options})
+    return learn.PaiNN.init(
+        core.random.key(1), ["H", "O"], **{"cutoff": 0.3, "features": 12, "layers": 2, "radial": 8, **options}
+    )
 
 
 @pytest.mark.parametrize("box", [None, [[1.0, 0, 0], [0.2, 1.0, 0], [0, 0.3, 1.1]]])
@@ -74,9 +75,12 @@ def test_reference_energies_are_those_of_the_atoms():
     rng = np.random.default_rng(0)
     frames = [rng.choice([1, 6, 8], n) for n in rng.integers(2, 9, 20)]
     truth = {1: -31.0, 6: -400.0, 8: -900.0}
-    data = learn.Dataset(frames, [rng.random((len(z), 3)) for z in frames],
-                         [sum(truth[int(e)] for e in z) for z in frames],
-                         [np.zeros((len(z), 3)) for z in frames])
+    data = learn.Dataset(
+        frames,
+        [rng.random((len(z), 3)) for z in frames],
+        [sum(truth[int(e)] for e in z) for z in frames],
+        [np.zeros((len(z), 3)) for z in frames],
+    )
     assert data.reference_energies() == pytest.approx(truth)
 
 
@@ -94,8 +98,12 @@ def test_small_cells_see_their_own_images():
 def test_filling_up_changes_nothing():
     """Frames of several sizes in batches: each frame as if it were alone."""
     small, data = triatomics(3), triatomics(4, seed=1)
-    mixed = learn.Dataset([*data.elements, [1, 8]], [*data.positions, small.positions[0][:2]], [*data.energies, -70.0],
-                          [*data.forces, np.zeros((2, 3))])
+    mixed = learn.Dataset(
+        [*data.elements, [1, 8]],
+        [*data.positions, small.positions[0][:2]],
+        [*data.energies, -70.0],
+        [*data.forces, np.zeros((2, 3))],
+    )
     net = network(dtype=np.float64)
     together, alone = learn.evaluate(net, mixed, batch=3), learn.evaluate(net, mixed[4:], batch=1)
     assert together.energies[4] == pytest.approx(alone.energies[0], rel=1e-12)
@@ -168,8 +176,12 @@ def test_bad_data_and_options_are_named(tmp_path):
     together = learn.Dataset([[1, 1]], [[[0, 0, 0], [0, 0, 1e-4]]], [0.0], np.zeros((1, 2, 3)))
     with pytest.raises(ValueError, match="must not be in one place"):
         learn.evaluate(network(), together)
-    for options in ({"epochs": 0}, {"epochs": 1, "batch": 0}, {"epochs": 1, "validation": 1.5},
-                    {"epochs": 1, "force_weight": -1.0}):
+    for options in (
+        {"epochs": 0},
+        {"epochs": 1, "batch": 0},
+        {"epochs": 1, "validation": 1.5},
+        {"epochs": 1, "force_weight": -1.0},
+    ):
         with pytest.raises(ValueError, match="train: "):
             learn.train(network(), data, **{"progress": False, **options})
     with pytest.raises(FileNotFoundError):

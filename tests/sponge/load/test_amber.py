@@ -32,11 +32,17 @@ def assert_same_energies(system, omm_system, extra=None, rel=1e-9):
     theirs.pop("CMMotionRemover", None)
     if "LennardJones" in theirs or "CustomNonbondedForce" in theirs:
         theirs["NonbondedForce"] += theirs.pop("LennardJones", 0.0) + theirs.pop("CustomNonbondedForce", 0.0)
-    names = {"HarmonicBondForce": ["bond"], "HarmonicAngleForce": ["angle"], "PeriodicTorsionForce": ["torsion"],
-             "CMAPTorsionForce": ["cmap"],
-             "NonbondedForce": ["nonbonded",
-                                "pair14"], "UreyBradleyForce": ["urey_bradley"], "ImproperTorsionForce": ["improper"],
-             "GBSAOBCForce": ["gb"], "CustomGBForce": ["gb"]} | (extra or {})
+    names = {
+        "HarmonicBondForce": ["bond"],
+        "HarmonicAngleForce": ["angle"],
+        "PeriodicTorsionForce": ["torsion"],
+        "CMAPTorsionForce": ["cmap"],
+        "NonbondedForce": ["nonbonded", "pair14"],
+        "UreyBradleyForce": ["urey_bradley"],
+        "ImproperTorsionForce": ["improper"],
+        "GBSAOBCForce": ["gb"],
+        "CustomGBForce": ["gb"],
+    } | (extra or {})
     seen = set()
     for name, value in theirs.items():
         assert sum(ours.get(n, 0.0) for n in names[name]) == pytest.approx(value, rel=rel, abs=1e-9), name
@@ -107,8 +113,9 @@ class TestAmber:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             omm = app.AmberPrmtopFile(str(VACUUM[0])).createSystem(
-                implicitSolvent={"obc2": app.OBC2, "gbn2": app.GBn2}[model], nonbondedMethod=app.CutoffNonPeriodic,
-                nonbondedCutoff=0.6
+                implicitSolvent={"obc2": app.OBC2, "gbn2": app.GBn2}[model],
+                nonbondedMethod=app.CutoffNonPeriodic,
+                nonbondedCutoff=0.6,
             )
         assert_same_energies(system, omm, rel=4e-7)
 
@@ -128,8 +135,9 @@ class TestAmber:
         app = pytest.importorskip("openmm.app")
         system = sponge.load(DATA / "amber" / "nbfix.prmtop.gz", VACUUM[1])
         assert system.nonbonded.mixing == "table"
-        assert_same_energies(system,
-                             app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem())
+        assert_same_energies(
+            system, app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem()
+        )
 
     def test_chamber(self, tmp_path):
         """Urey-Bradley terms, harmonic impropers, cross terms and 1-4 coefficients of CHARMM."""
@@ -192,9 +200,21 @@ def write_prmtop(path, pointers, sections):
         "DIHEDRALS_INC_HYDROGEN": [],
         "DIHEDRALS_WITHOUT_HYDROGEN": [],
     } | sections
-    integers = {k for k in every if "INC_" in k or "WITHOUT" in k
-                or k in ("ATOM_TYPE_INDEX", "NUMBER_EXCLUDED_ATOMS", "RESIDUE_POINTER",
-                "NONBONDED_PARM_INDEX", "EXCLUDED_ATOMS_LIST", "ATOMIC_NUMBER")}
+    integers = {
+        k
+        for k in every
+        if "INC_" in k
+        or "WITHOUT" in k
+        or k
+        in (
+            "ATOM_TYPE_INDEX",
+            "NUMBER_EXCLUDED_ATOMS",
+            "RESIDUE_POINTER",
+            "NONBONDED_PARM_INDEX",
+            "EXCLUDED_ATOMS_LIST",
+            "ATOMIC_NUMBER",
+        )
+    }
     text = "%VERSION  VERSION_STAMP = V0001.000\n%FLAG POINTERS\n%FORMAT(10I8)\n" + _rows(
         [pointers.get(n, 0) for n in names], 10, "{:8d}"
     )
@@ -370,9 +390,12 @@ def put(index, value):
 @pytest.mark.parametrize(
     "name, values, message",
     [
-        ("LES_NTYP", [2], "locally enhanced sampling"), ("LENNARD_JONES_CCOEF", [1.0], "12-6-4"),
-        ("POLARIZABILITY", [1.0], "polarizable"), ("IPOL", [1], "IPOL must be 0, got 1"),
-        ("AMOEBA_FORCEFIELD", [1], "AMOEBA"), ("QUARTIC_BOND", [1.0], "section QUARTIC_BOND is not known"),
+        ("LES_NTYP", [2], "locally enhanced sampling"),
+        ("LENNARD_JONES_CCOEF", [1.0], "12-6-4"),
+        ("POLARIZABILITY", [1.0], "polarizable"),
+        ("IPOL", [1], "IPOL must be 0, got 1"),
+        ("AMOEBA_FORCEFIELD", [1], "AMOEBA"),
+        ("QUARTIC_BOND", [1.0], "section QUARTIC_BOND is not known"),
         ("MASS", [1.0], "section MASS must occur once"),
     ],
 )
@@ -383,8 +406,9 @@ def test_sections_that_change_physics_are_refused(name, values, message, tmp_pat
         sponge.load(path, VACUUM[1])
 
 
-@pytest.mark.parametrize("pointer, message", [(9, "locally enhanced"), (20, "perturbed"), (29, "water cap"),
-                                              (31, "copies")])
+@pytest.mark.parametrize(
+    "pointer, message", [(9, "locally enhanced"), (20, "perturbed"), (29, "water cap"), (31, "copies")]
+)
 def test_pointers_that_change_physics_are_refused(pointer, message, tmp_path):
     path = with_section(tmp_path / "x.prmtop", "POINTERS", put(pointer, 2))
     with pytest.raises(FileFormatError, match=message):
@@ -412,8 +436,9 @@ def test_implicit_solvent_leaves_the_box_out():
         sponge.load(*WATER, implicit_solvent="obc2", method="pme")
 
 
-@pytest.mark.parametrize("names", [("DG5", "DG"), ("DC3", "DC"), ("RA5", "A"), ("U3", "U"), ("DTN", "DT"),
-                                   ("THY", "DT")])
+@pytest.mark.parametrize(
+    "names", [("DG5", "DG"), ("DC3", "DC"), ("RA5", "A"), ("U3", "U"), ("DTN", "DT"), ("THY", "DT")]
+)
 def test_nucleotides_at_the_ends_of_chains(names):
     """GBn2 has constants of its own for nucleic acids, which ends of chains must get too."""
     ends, inner = (

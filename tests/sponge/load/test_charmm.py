@@ -60,7 +60,8 @@ def test_scale_of_pairs(files):
 @pytest.mark.parametrize(
     "file, old, new, message",
     [
-        (1, "nbxmod  5", "nbxmod  3", "nbxmod must be 5"), (1, "nbxmod  5", "nbxmod  x", "must be numbers"),
+        (1, "nbxmod  5", "nbxmod  3", "nbxmod must be 5"),
+        (1, "nbxmod  5", "nbxmod  x", "must be numbers"),
         (0, "PSF CHEQ", "PSF DRUDE CHEQ", "DRUDE"),
         (0, "       0 !NNB\n", "       1 !NNB\n       9\n", "explicit exclusions"),
         (0, "0         0 !NUMLP", "1         3 !NUMLP", "lone pairs"),

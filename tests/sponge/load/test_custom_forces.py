@@ -17,16 +17,19 @@ mm = pytest.importorskip("openmm")
 
 N = 12
 RNG = np.random.default_rng(5)
-POSITIONS = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)[:N] * 0.4 + RNG.uniform(-0.08, 0.08,
-                                                                                                       (N, 3))
+POSITIONS = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)[:N] * 0.4 + RNG.uniform(
+    -0.08, 0.08, (N, 3)
+)
 WAVE = np.sin(np.arange(120.0))
 
 
 def compound(force_class="CustomCompoundBondForce", points=("p1", "p2", "p3", "p4")):
     names = dict(zip("abcd", points))
     force = getattr(mm, force_class)(
-        4, "k*(distance({a},{d})-r0)^2 + g*cos(dihedral({a},{b},{c},{d})) + angle({a},{b},{d})*w + pointangle(x1,y1,z1,"
-           "x2,y2,z2,x3,y3,z3) + y2*z4; w = k/100".format(**names))
+        4,
+        "k*(distance({a},{d})-r0)^2 + g*cos(dihedral({a},{b},{c},{d})) + angle({a},{b},{d})*w + pointangle(x1,y1,z1,"
+        "x2,y2,z2,x3,y3,z3) + y2*z4; w = k/100".format(**names),
+    )
     force.addPerBondParameter("k")
     force.addGlobalParameter("g", 1.7)
     force.addPerBondParameter("r0")
@@ -95,8 +98,10 @@ def hydrogen_bonds(method=0, acceptor="b"):
 
 def many_particles(mode, filters, method=0, k=3):
     force = mm.CustomManyParticleForce(
-        k, "c*q1*q2*q3*(1+3*cos(t1)*cos(angle(p2,p3,p1)))/(r12+r13)^2 + x1*y2; t1=angle(p1,p2,p3); "
-           "r12=distance(p1,p2); r13=distance(p1,p3)")
+        k,
+        "c*q1*q2*q3*(1+3*cos(t1)*cos(angle(p2,p3,p1)))/(r12+r13)^2 + x1*y2; t1=angle(p1,p2,p3); "
+        "r12=distance(p1,p2); r13=distance(p1,p3)",
+    )
     force.addPerParticleParameter("q")
     force.addGlobalParameter("c", 1.5)
     for i in range(N):
@@ -161,11 +166,15 @@ def tabulated(kind):
         "c1": (mm.Continuous1DFunction(WAVE[:9], 0.2, 0.9), "t(r)"),
         "c1p": (mm.Continuous1DFunction([*WAVE[:8], WAVE[0]], 0.2, 0.5, True), "t(r)"),
         "c2": (mm.Continuous2DFunction(5, 6, WAVE[:30], 0.2, 0.9, -1, 1), "t(r,s1-s2)+t(r,s2-s1)"),
-        "c2p": (mm.Continuous2DFunction(3, 4, [1, 2, 1, 3, 5, 3, 4, 0, 4, 1, 2, 1], 0, 0.3, 0, 0.2, True),
-                "t(r,s1)+t(r,s2)"),
+        "c2p": (
+            mm.Continuous2DFunction(3, 4, [1, 2, 1, 3, 5, 3, 4, 0, 4, 1, 2, 1], 0, 0.3, 0, 0.2, True),
+            "t(r,s1)+t(r,s2)",
+        ),
         "c3": (mm.Continuous3DFunction(4, 3, 5, WAVE[:60], 0.2, 0.9, 0, 1, 0, 1), "t(r,s1,s2)+t(r,s2,s1)"),
-        "c3p": (mm.Continuous3DFunction(3, 3, 3, np.tile([1, 2, 1, 3, 5, 3, 1, 2, 1], 3), 0, 0.3, 0, 0.2, 0, 1, True),
-                "t(r,s1,s2)+t(r,s2,s1)"),
+        "c3p": (
+            mm.Continuous3DFunction(3, 3, 3, np.tile([1, 2, 1, 3, 5, 3, 1, 2, 1], 3), 0, 0.3, 0, 0.2, 0, 1, True),
+            "t(r,s1,s2)+t(r,s2,s1)",
+        ),
         "d1": (mm.Discrete1DFunction(WAVE[:3]), "t(k1)*t(k2)/r"),
         "d1 halves": (mm.Discrete1DFunction(WAVE[:4]), "t(k1+0.5)*t(k2+0.5)/r"),
         "d2": (mm.Discrete2DFunction(3, 3, [1, 2, 3, 2, 5, 6, 3, 6, 9]), "t(k1,k2)/r"),
@@ -195,26 +204,50 @@ def born(method, first="ParticlePair", second="ParticlePairNoExclusions"):
 
 LJ = "4*sqrt(k1+1)*sqrt(k2+1)*((s/r)^12-(s/r)^6)*(1+0.1*exp(-r*g)); s=0.5*(s1+s2)"
 CASES = {
-    "compound": bonds, "compound of r": distances, "springs": springs, "centroid": centroids, "far groups": far_groups,
-    "volume": volume, "variables": variables,
+    "compound": bonds,
+    "compound of r": distances,
+    "springs": springs,
+    "centroid": centroids,
+    "far groups": far_groups,
+    "volume": volume,
+    "variables": variables,
     **{f"hbond {m}": lambda m=m: hydrogen_bonds(m) for m in (0, 1, 2)},
-    **{f"many {mode} {k}": lambda mode=mode, f=f: many_particles(mode, f)
-       for mode in (0, 1) for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))},
-    **{f"many cut {mode} {m}": lambda mode=mode, m=m: many_particles(mode, {1: [0, 2]}, m)
-       for mode in (0, 1) for m in (1, 2)},
-    **{f"table {k}": lambda k=k: tabulated(k) for k in ("c1", "c1p", "c2", "c2p", "c3", "c3p", "d1", "d1 halves", "d2",
-                                                       "d3")},
+    **{
+        f"many {mode} {k}": lambda mode=mode, f=f: many_particles(mode, f)
+        for mode in (0, 1)
+        for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))
+    },
+    **{
+        f"many cut {mode} {m}": lambda mode=mode, m=m: many_particles(mode, {1: [0, 2]}, m)
+        for mode in (0, 1)
+        for m in (1, 2)
+    },
+    **{
+        f"table {k}": lambda k=k: tabulated(k)
+        for k in ("c1", "c1p", "c2", "c2p", "c3", "c3p", "d1", "d1 halves", "d2", "d3")
+    },
     **{f"pairs {m}": lambda m=m: pairs(LJ, m, switch=0.4 if m else None) for m in (0, 1, 2)},
     **{f"gb {m}": lambda m=m: born(m) for m in (0, 1, 2)},
     "gb values": lambda: born(0, "ParticlePairNoExclusions", "ParticlePair"),
     "computed": lambda: pairs("h1*h2/r"),
-    **{f"groups {m}": lambda m=m: pairs("s1*k2/r + g", m, [([0, 1, 2, 3], [2, 3, 4, 5]), ([0, 9], [1, 2])])
-       for m in (0, 1, 2)},
+    **{
+        f"groups {m}": lambda m=m: pairs("s1*k2/r + g", m, [([0, 1, 2, 3], [2, 3, 4, 5]), ([0, 9], [1, 2])])
+        for m in (0, 1, 2)
+    },
     "tail of groups": lambda: pairs("s1*s2/r^6", 2, [([0, 1, 2], [2, 3, 4])], tail=True),
     "tail": lambda: pairs(LJ.replace("exp(-r*g)", "g/r"), 2, switch=0.5, tail=True),
 }
-PERIODIC = {"volume", "gb 2", "hbond 2", "many cut 0 2", "many cut 1 2", "pairs 2", "groups 2", "tail",
-            "tail of groups"}
+PERIODIC = {
+    "volume",
+    "gb 2",
+    "hbond 2",
+    "many cut 0 2",
+    "many cut 1 2",
+    "pairs 2",
+    "groups 2",
+    "tail",
+    "tail of groups",
+}
 
 
 def reference(*forces, box=None):
@@ -268,8 +301,16 @@ def test_images_of_compound_bonds(force, tmp_path):
 @pytest.mark.slow
 def test_a_system_of_many_forces(tmp_path):
     """Every kind at once; forces between pairs with different exclusions."""
-    theirs = reference(bonds(), centroids(), hydrogen_bonds(), many_particles(1, {0: [1]}), variables(), pairs(LJ),
-                       pairs("g*k1*k2*(r-1)", exclusions=[(2, 3)]), tabulated("c1"))
+    theirs = reference(
+        bonds(),
+        centroids(),
+        hydrogen_bonds(),
+        many_particles(1, {0: [1]}),
+        variables(),
+        pairs(LJ),
+        pairs("g*k1*k2*(r-1)", exclusions=[(2, 3)]),
+        tabulated("c1"),
+    )
     ours = read(theirs, tmp_path)
     assert_same(ours, theirs)
     again = pickle.loads(pickle.dumps(copy.deepcopy(ours)))
@@ -279,8 +320,14 @@ def test_a_system_of_many_forces(tmp_path):
     many = core.vmap(energy, (None, 0, None))(params, np.stack([x, 1.01 * x]), None)
     np.testing.assert_allclose(many, [ours.energy(x), ours.energy(1.01 * x)], rtol=1e-12)
     slopes = core.grad(energy)(params, x, None)
-    for name, key in (("compound_expression", "g"), ("pair_expression", "s"), ("hbond_expression", "b"),
-                      ("many_particle_expression", "c"), ("cv_expression", "a/k"), ("centroid_expression", "r0")):
+    for name, key in (
+        ("compound_expression", "g"),
+        ("pair_expression", "s"),
+        ("hbond_expression", "b"),
+        ("many_particle_expression", "c"),
+        ("cv_expression", "a/k"),
+        ("centroid_expression", "r0"),
+    ):
         step = 1e-4 * np.cos(np.arange(params[name][key].size)).reshape(params[name][key].shape)
         up, down = ({**params, name: params[name] | {key: params[name][key] + s * step}} for s in (1, -1))
         slope = (energy(up, x, None) - energy(down, x, None)) / 2
@@ -302,16 +349,24 @@ def twice(force):
     return force
 
 
-@pytest.mark.parametrize(("force", "match"), [
-    (lambda: pairs("1/r", 2, switch=0.5, tail=True), "must converge"),
-    (lambda: mm.RMSDForce(POSITIONS, [0, 1, 2]), "RMSDForce"),
-    *[(lambda name=name: pairs(f"{name}(k1)*{name}(k2)/r", tables=[(name, mm.Discrete1DFunction(WAVE[:3]))]),
-       f"table must have a name of its own, got '{name}'") for name in ("square", "negative", "number", "input")],
-    (lambda: with_global("CustomAngleForce", "cos(theta)", "theta"), "different names, got 'theta' twice"),
-    (lambda: with_global("CustomVolumeForce", "v*ax", "ax"), "different names, got 'ax' twice"),
-    (lambda: twice(variables()), "different names, got 'a' twice"),
-    (lambda: hydrogen_bonds(acceptor="k"), "different names, got 'k' of both"),
-])
+@pytest.mark.parametrize(
+    ("force", "match"),
+    [
+        (lambda: pairs("1/r", 2, switch=0.5, tail=True), "must converge"),
+        (lambda: mm.RMSDForce(POSITIONS, [0, 1, 2]), "RMSDForce"),
+        *[
+            (
+                lambda name=name: pairs(f"{name}(k1)*{name}(k2)/r", tables=[(name, mm.Discrete1DFunction(WAVE[:3]))]),
+                f"table must have a name of its own, got '{name}'",
+            )
+            for name in ("square", "negative", "number", "input")
+        ],
+        (lambda: with_global("CustomAngleForce", "cos(theta)", "theta"), "different names, got 'theta' twice"),
+        (lambda: with_global("CustomVolumeForce", "v*ax", "ax"), "different names, got 'ax' twice"),
+        (lambda: twice(variables()), "different names, got 'a' twice"),
+        (lambda: hydrogen_bonds(acceptor="k"), "different names, got 'k' of both"),
+    ],
+)
 def test_what_is_refused_by_name(force, match, tmp_path):
     with pytest.raises(FileFormatError, match=match):
         read(reference(force(), box=BOX), tmp_path)
@@ -321,17 +376,25 @@ def groups():
     return pairs("s1*k2/r + g", 2, [([0, 1, 2, 3], [2, 3, 4, 5])])
 
 
-@pytest.mark.parametrize(("force", "old", "new", "match"), [
-    (groups, 'method="2"', 'method="3"', "method must be 0 .NoCutoff.*got 3"),
-    (groups, 'Correction="0"', 'Correction="2"', "useLongRangeCorrection must be '0' or '1', got '2'"),
-    (groups, 'useSwitchingFunction="0"', 'useSwitchingFunction="1"', "switch must lie between 0 .* got -1"),
-    (groups, 'p1="4" p2="7"', 'p1="4" p2="-1"', "excluded particles must be 0 to 11, got -1 to 4"),
-    (groups, 'index="5"', 'index="12"', "particles of interaction groups must be 0 to 11"),
-    (centroids, 'p="5"', 'p="12"', "particles of groups must be 0 to 11"),
-    (centroids, 'energy="[^"]*"', "", "must have what OpenMM writes for it, got KeyError 'energy'"),
-    (lambda: many_particles(1, {0: [1]}), '<Filter index="0"', '<Filter index="3"', "particles 0 to 2 of a set, got 3"),
-    (lambda: many_particles(1, {}), 'permutationMode="1"', "", "permutationMode must be '0' or '1', got ''"),
-])
+@pytest.mark.parametrize(
+    ("force", "old", "new", "match"),
+    [
+        (groups, 'method="2"', 'method="3"', "method must be 0 .NoCutoff.*got 3"),
+        (groups, 'Correction="0"', 'Correction="2"', "useLongRangeCorrection must be '0' or '1', got '2'"),
+        (groups, 'useSwitchingFunction="0"', 'useSwitchingFunction="1"', "switch must lie between 0 .* got -1"),
+        (groups, 'p1="4" p2="7"', 'p1="4" p2="-1"', "excluded particles must be 0 to 11, got -1 to 4"),
+        (groups, 'index="5"', 'index="12"', "particles of interaction groups must be 0 to 11"),
+        (centroids, 'p="5"', 'p="12"', "particles of groups must be 0 to 11"),
+        (centroids, 'energy="[^"]*"', "", "must have what OpenMM writes for it, got KeyError 'energy'"),
+        (
+            lambda: many_particles(1, {0: [1]}),
+            '<Filter index="0"',
+            '<Filter index="3"',
+            "particles 0 to 2 of a set, got 3",
+        ),
+        (lambda: many_particles(1, {}), 'permutationMode="1"', "", "permutationMode must be '0' or '1', got ''"),
+    ],
+)
 def test_files_that_openmm_does_not_write(force, old, new, match, tmp_path):
     text, changes = re.subn(old, new, mm.XmlSerializer.serialize(reference(force(), box=BOX)))
     assert changes
@@ -341,8 +404,10 @@ def test_files_that_openmm_does_not_write(force, old, new, match, tmp_path):
 
 
 def test_a_force_without_its_entries_is_refused(tmp_path):
-    (tmp_path / "x.xml").write_text('<System type="System" version="1"><Particles><Particle mass="1"/></Particles>'
-                                    '<Forces><Force type="HarmonicBondForce" version="2"/></Forces></System>')
+    (tmp_path / "x.xml").write_text(
+        '<System type="System" version="1"><Particles><Particle mass="1"/></Particles>'
+        '<Forces><Force type="HarmonicBondForce" version="2"/></Forces></System>'
+    )
     with pytest.raises(FileFormatError, match="HarmonicBondForce: must have a section Bonds, got none"):
         load_openmm(tmp_path / "x.xml")
 

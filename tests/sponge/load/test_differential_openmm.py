@@ -15,8 +15,9 @@ from tests.sponge.differential import forcefields, openmm_systems, random_forcef
 from tests.sponge.differential.compare import Refused, differences  # noqa: E402
 
 SOURCES = {"systems": openmm_systems.case, "forcefields": forcefields.case, "random": random_forcefields.case}
-SAMPLE = [("systems", k) for k in range(4)] + [("forcefields",
-                                                k) for k in range(4)] + [("random", k) for k in range(20)]
+SAMPLE = (
+    [("systems", k) for k in range(4)] + [("forcefields", k) for k in range(4)] + [("random", k) for k in range(20)]
+)
 
 
 def check(source, seed, folder):
@@ -74,14 +75,17 @@ def read(system, folder):
     return load_openmm(folder / "x.xml")
 
 
-POSITIONS = np.stack(np.meshgrid(*[np.arange(3.0)] * 3),
-                     axis=-1).reshape(-1, 3)[:9] * 0.4 + 0.03 * np.sin(np.arange(27)).reshape(9, 3)
+POSITIONS = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)[:9] * 0.4 + 0.03 * np.sin(
+    np.arange(27)
+).reshape(9, 3)
 
 
 @pytest.mark.parametrize(
     "expression",
     [
-        "0.5*k*max(0, r-0.5)^2", "select(step(r-0.5), k*(r-0.4), 0.5*k*(r-0.4)^2)", "k*(r-0.1)^2 + 1e-7*k*r^3",
+        "0.5*k*max(0, r-0.5)^2",
+        "select(step(r-0.5), k*(r-0.4), 0.5*k*(r-0.4)^2)",
+        "k*(r-0.1)^2 + 1e-7*k*r^3",
     ],
 )
 def test_piecewise_expressions_are_what_they_are_everywhere(expression, tmp_path):
@@ -116,8 +120,10 @@ def test_each_force_takes_images_or_not(periodic, tmp_path):
     assert [p.images for p in ours.potentials] == [periodic, not periodic]
     assert openmm_systems.exact_differences(ours, theirs, POSITIONS) == []
     back = ours.to_openmm()
-    assert [f.usesPeriodicBoundaryConditions() for f in back.getForces()
-            if "Remover" not in f.getName()] == [periodic, not periodic]
+    assert [f.usesPeriodicBoundaryConditions() for f in back.getForces() if "Remover" not in f.getName()] == [
+        periodic,
+        not periodic,
+    ]
     pure = sum(float(p.energy(p.params, POSITIONS, ours.box)) for p in ours.potentials)
     assert pure == pytest.approx(ours.energy(POSITIONS), rel=1e-12)
 
@@ -164,8 +170,10 @@ def test_expressions_are_copied_and_written(tmp_path):
         (lambda t: t.replace('usesPeriodic="0"', 'usesPeriodic="0" cubic="3"'), "attribute cubic='3' is not supported"),
         (lambda t: t.replace("<Bonds>", "<Links/><Bonds>"), "a section must be one of Bonds, .*, got 'Links'"),
         (lambda t: t.replace('method="0"', 'method="9"'), "method must be an integer from 0 to 5, got 9"),
-        (lambda t: t.replace('<Exception ', '<Exception eps="0" p1="1" p2="0" q="0" sig="1"/><Exception ', 1),
-         "given once"),
+        (
+            lambda t: t.replace("<Exception ", '<Exception eps="0" p1="1" p2="0" q="0" sig="1"/><Exception ', 1),
+            "given once",
+        ),
         (lambda t: t.replace('eps=".5"', 'eps="-.5"', 1), "sigma and epsilon must be >= 0"),
         (lambda t: t.replace('sig=".3"', 'sig="nan"', 1), "must be >= 0 and all parameters finite"),
     ],
@@ -211,8 +219,10 @@ def test_barostats_are_named_with_their_settings(tmp_path):
         read(system, tmp_path)
 
 
-@pytest.mark.parametrize("expression", ["-" * 500 + "r", "(" * 500 + "r" + ")" * 500, "9^9^9^9*r",
-                                        "+".join(f"{k}*r^{k}" for k in range(4000))])
+@pytest.mark.parametrize(
+    "expression",
+    ["-" * 500 + "r", "(" * 500 + "r" + ")" * 500, "9^9^9^9*r", "+".join(f"{k}*r^{k}" for k in range(4000))],
+)
 def test_expressions_without_bounds_are_documented_errors(expression, tmp_path):
     text = mm.XmlSerializer.serialize(bonded("k*r", {"k": 5.0})).replace("k*r", expression)
     (tmp_path / "x.xml").write_text(text)
@@ -231,14 +241,21 @@ PAIR = '<NonbondedForce coulomb14scale="1" lj14scale="1">{}</NonbondedForce>'
     ("section", "message"),
     [
         (PAIR.format('<Atom type="a" charge="0" sigma="1" epsilon="0" epsilon14="1"/>'), "attribute epsilon14"),
-        (PAIR.format('<UseAttributeFromResidue name="charge"/><Atom type="a" charge="0" sigma="1" epsilon="0"/>'),
-         "attribute charge"),
-        ('<HarmonicBondForce><Bond class1="A" class2="A" length="1" k="1" cubic="2"/></HarmonicBondForce>',
-         "attribute cubic"),
+        (
+            PAIR.format('<UseAttributeFromResidue name="charge"/><Atom type="a" charge="0" sigma="1" epsilon="0"/>'),
+            "attribute charge",
+        ),
+        (
+            '<HarmonicBondForce><Bond class1="A" class2="A" length="1" k="1" cubic="2"/></HarmonicBondForce>',
+            "attribute cubic",
+        ),
         ("<HarmonicAngleForce><Bend/></HarmonicAngleForce>", "must be 'Angle', got 'Bend'"),
-        ('<PeriodicTorsionForce><Proper class1="" class2="" class3="" class4="" periodicity1="1" phase1="0" k1="1" '
-         'periodicity3="3" '
-         'phase3="0" k3="1"/></PeriodicTorsionForce>', "without a gap, got periodicity3"),
+        (
+            '<PeriodicTorsionForce><Proper class1="" class2="" class3="" class4="" periodicity1="1" phase1="0" k1="1" '
+            'periodicity3="3" '
+            'phase3="0" k3="1"/></PeriodicTorsionForce>',
+            "without a gap, got periodicity3",
+        ),
     ],
 )
 def test_attributes_that_are_not_read_are_named(section, message, tmp_path):

@@ -117,11 +117,20 @@ def test_water(tmp_path):
 
 def test_sites_are_put_in_place_wherever_the_file_has_them(tmp_path):
     (tmp_path / "water.top").write_text(WATER)
-    atoms = [(name, x) for at in (0.2, 0.7)
-             for name, x in (("OW", (at, 0.3, 0.4)), ("HW1", (at + 0.0957, 0.3, 0.4)),
-                             ("HW2", (at - 0.024, 0.3927, 0.4)), ("MW", (0.0, 0.0, 0.0)))]
-    rows = [f"{1 + k // 4:5d}SOL  {name:>5s}{k + 1:5d}" + "".join(f"{c:8.3f}" for c in x)
-            for k, (name, x) in enumerate(atoms)]
+    atoms = [
+        (name, x)
+        for at in (0.2, 0.7)
+        for name, x in (
+            ("OW", (at, 0.3, 0.4)),
+            ("HW1", (at + 0.0957, 0.3, 0.4)),
+            ("HW2", (at - 0.024, 0.3927, 0.4)),
+            ("MW", (0.0, 0.0, 0.0)),
+        )
+    ]
+    rows = [
+        f"{1 + k // 4:5d}SOL  {name:>5s}{k + 1:5d}" + "".join(f"{c:8.3f}" for c in x)
+        for k, (name, x) in enumerate(atoms)
+    ]
     (tmp_path / "water.gro").write_text("\n".join(["water", "8", *rows, "3.0 3.0 3.0"]) + "\n")
     system = sponge.load(tmp_path / "water.top", tmp_path / "water.gro", cutoff=0.9)
     x = system.positions.reshape(2, 4, 3)
@@ -187,11 +196,11 @@ def test_preprocessor(tmp_path):
     (tmp_path / "sub" / "b.itp").write_text("1 2 C\n#undef C\n1 2 C\n")
     (tmp_path / "x.top").write_text(
         '* GROMACS takes no notice of this\n[ bonds ] ; of water\n#include "sub/a.itp"\n#ifdef A\n#ifdef '
-        'B\nno\n#else\na not b\n'
-        "#endif\n#else\nno\n#endif\n1 \\\n 2 PAIR\n#ifndef A\nno\n#include \"missing.itp\"\n#endif\n"
+        "B\nno\n#else\na not b\n"
+        '#endif\n#else\nno\n#endif\n1 \\\n 2 PAIR\n#ifndef A\nno\n#include "missing.itp"\n#endif\n'
     )
     expected = [("bonds", "1", "2", "1.5"), ("bonds", "1", "2", "C"), ("bonds", "a", "not", "b"),
-                ("bonds", "1", "2", "3", "4")]
+                ("bonds", "1", "2", "3", "4")]  # fmt: skip
     assert lines(tmp_path / "x.top", A="", PAIR="3 FOUR", FOUR="4") == expected
 
 
@@ -219,10 +228,16 @@ def test_preprocessor_refuses(text, message, tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("[ angles ]", "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]",
-         r"the section must be one of .*, got 'distance_restraints'"),
-        ("[ system ]", "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]",
-         r"the section must be one of .*, got 'intermolecular_interactions'"),
+        (
+            "[ angles ]",
+            "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]",
+            r"the section must be one of .*, got 'distance_restraints'",
+        ),
+        (
+            "[ system ]",
+            "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]",
+            r"the section must be one of .*, got 'intermolecular_interactions'",
+        ),
         ("1 2 1 0.47 1250", "1 2 8 0 1250", r"function type 8 \(tabulated bond\) of \[ bonds \]"),
         ("1 2 3 2 140.0", "1 2 3 3 140.0", r"function type 3 \(cross bond-bond\) of \[ angles \]"),
         ("1 2 1 0.47 1250", "1 2 1 0.47 1250 0.5 1250", "perturbed terms are not supported"),

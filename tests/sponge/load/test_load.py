@@ -72,8 +72,9 @@ class TestOpenMM:
             p.name for p in system.potentials
         }
 
-    @pytest.mark.parametrize("expression", ["k*unknown(r)", "k*(r-missing)^2", "k*r^", "1/0*k*r",
-                                            "(" * 300 + "r" + ")" * 300])
+    @pytest.mark.parametrize(
+        "expression", ["k*unknown(r)", "k*(r-missing)^2", "k*r^", "1/0*k*r", "(" * 300 + "r" + ")" * 300]
+    )
     def test_other_expressions_are_refused(self, expression, tmp_path):
         text = """<System type="System" version="1"><Particles><Particle mass="1"/><Particle mass="1"/></Particles><Constraints/>
             <Forces><Force type="CustomBondForce" energy="%s"><PerBondParameters><Parameter name="k"/></PerBondParameters>
@@ -107,10 +108,12 @@ class TestOpenMM:
 
     def test_virtual_sites(self, rng, tmp_path):
         mm, omm = self.particles(7)
-        sites = [mm.TwoParticleAverageSite(0, 1, 0.3, 0.7), mm.ThreeParticleAverageSite(0, 1, 2, 0.2, 0.3, 0.5),
-                 mm.OutOfPlaneSite(0, 1, 2, 0.1, 0.2, 0.3),
-                 mm.LocalCoordinatesSite([0, 1, 2], [0.5, 0.25, 0.25], [-1, 0.5, 0.5], [0, -1, 1],
-                                         mm.Vec3(0.1, 0.2, 0.3))]
+        sites = [
+            mm.TwoParticleAverageSite(0, 1, 0.3, 0.7),
+            mm.ThreeParticleAverageSite(0, 1, 2, 0.2, 0.3, 0.5),
+            mm.OutOfPlaneSite(0, 1, 2, 0.1, 0.2, 0.3),
+            mm.LocalCoordinatesSite([0, 1, 2], [0.5, 0.25, 0.25], [-1, 0.5, 0.5], [0, -1, 1], mm.Vec3(0.1, 0.2, 0.3)),
+        ]
         for k, site in enumerate(sites):
             omm.setParticleMass(3 + k, 0.0)
             omm.setVirtualSite(3 + k, site)
@@ -312,7 +315,9 @@ class TestErrors:
 
 @pytest.mark.parametrize("first", ["sponge.load", "import triskele.sponge.load.pdb"])
 def test_load_is_one_callable_object_whatever_is_imported_first(first):
-    script = (f"from triskele import sponge\n{first}\nimport triskele.sponge.load.pdb\n"
-              "from triskele.sponge.load import load, pdb\nassert sponge.load is load and load.pdb is pdb\n"
-              "try: load()\nexcept TypeError as error: assert 'a file is needed' in str(error)\n")
+    script = (
+        f"from triskele import sponge\n{first}\nimport triskele.sponge.load.pdb\n"
+        "from triskele.sponge.load import load, pdb\nassert sponge.load is load and load.pdb is pdb\n"
+        "try: load()\nexcept TypeError as error: assert 'a file is needed' in str(error)\n"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)

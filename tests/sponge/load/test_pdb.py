@@ -104,8 +104,16 @@ def test_what_is_written_reads_back(tmp_path):
     box = np.array([[3.0, 0, 0], [0.5, 4.0, 0], [-0.7, 1.1, 5.0]])
     write_pdb(tmp_path / "out.pdb", s.topology, s.positions, box)
     again = read_pdb(tmp_path / "out.pdb")
-    for name in ("names", "elements", "residue_index", "residue_names", "residue_ids", "chain_index", "chain_ids",
-                 "bonds"):
+    for name in (
+        "names",
+        "elements",
+        "residue_index",
+        "residue_names",
+        "residue_ids",
+        "chain_index",
+        "chain_ids",
+        "bonds",
+    ):
         np.testing.assert_array_equal(getattr(again.topology, name), getattr(s.topology, name))
     np.testing.assert_allclose(again.positions, s.positions, atol=5.1e-5)
     np.testing.assert_allclose(again.box, box, atol=2e-3)
@@ -133,8 +141,8 @@ def test_open_file_takes_models():
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(99999, "99999"), (100000, "A0000"), (100035, "A000Z"), (43770015, "ZZZZZ"),
-                         (43770016, "a0000")]
+    ("number", "text"),
+    [(99999, "99999"), (100000, "A0000"), (100035, "A000Z"), (43770015, "ZZZZZ"), (43770016, "a0000")],
 )
 def test_hybrid36_of_its_definition(number, text):
     assert pdb._encode36(number, 5) == text
@@ -213,9 +221,21 @@ def test_insertion_codes_make_residues(read):
 @pytest.mark.parametrize(
     ("name", "residue", "element"),
     [
-        (" CA ", "ALA", 6), ("CA  ", "CA", 20), ("HG11", "VAL", 1), ("1HB ", "ALA", 1), (" OXT", "ALA", 8),
-        ("ZN  ", "ZN", 30), ("CL  ", "CL", 17), ("CL1 ", "LIG", 17), (" C1 ", "LIG", 6), ("NA  ", "NA+", 11),
-        (" SOD", "SOD", 11), ("CLA ", "CLA", 17), (" M  ", "HOH", 0), (" MW ", "SOL", 0), (" SE ", "MSE", 16),
+        (" CA ", "ALA", 6),
+        ("CA  ", "CA", 20),
+        ("HG11", "VAL", 1),
+        ("1HB ", "ALA", 1),
+        (" OXT", "ALA", 8),
+        ("ZN  ", "ZN", 30),
+        ("CL  ", "CL", 17),
+        ("CL1 ", "LIG", 17),
+        (" C1 ", "LIG", 6),
+        ("NA  ", "NA+", 11),
+        (" SOD", "SOD", 11),
+        ("CLA ", "CLA", 17),
+        (" M  ", "HOH", 0),
+        (" MW ", "SOL", 0),
+        (" SE ", "MSE", 16),
     ],
 )
 def test_elements_from_names(name, residue, element):
@@ -248,23 +268,30 @@ def test_residues_are_joined_across_the_box(read):
 
 def test_old_names_of_hydrogens(read):
     s = read(
-        line("N"), line("CA", xyz=(1.46, 0, 0)), line("HN",
-                                                      xyz=(-0.5, 0.9, 0)), line("1HA1", xyz=(1.8, 1.0, 0), element="H")
+        line("N"),
+        line("CA", xyz=(1.46, 0, 0)),
+        line("HN", xyz=(-0.5, 0.9, 0)),
+        line("1HA1", xyz=(1.8, 1.0, 0), element="H"),
     )
     assert bond_names(s) == {frozenset(("N", "CA")), frozenset(("N", "HN")), frozenset(("CA", "1HA1"))}
 
 
 def test_conect_records(read):
     s = read(
-        line("C1", "LIG", record="HETATM", serial=7), line("C2", "LIG", record="HETATM", serial=8),
-        line("C3", "LIG", record="HETATM", serial=9), "CONECT    7    8    9", "CONECT    8    7", "CONECT    8    7",
+        line("C1", "LIG", record="HETATM", serial=7),
+        line("C2", "LIG", record="HETATM", serial=8),
+        line("C3", "LIG", record="HETATM", serial=9),
+        "CONECT    7    8    9",
+        "CONECT    8    7",
+        "CONECT    8    7",
     )
     assert s.topology.bonds.tolist() == [[0, 1], [0, 2]]
 
 
 def test_metals_are_not_bound_to_other_residues(read):
-    s = read(line("NE2", "HIS", serial=1), line("ZN", "ZN", 2, record="HETATM", serial=2, element="ZN"),
-             "CONECT    1    2")
+    s = read(
+        line("NE2", "HIS", serial=1), line("ZN", "ZN", 2, record="HETATM", serial=2, element="ZN"), "CONECT    1    2"
+    )
     assert len(s.topology.bonds) == 0
 
 
@@ -344,8 +371,10 @@ def test_whole_without_bonds_or_box():
             [line("N"), line("CA").replace("   0.000   0.000", "     nan   0.000", 1)],
             "line 2: x must be a finite number, got 'nan'",
         ),
-        ([line("N"), line("CA")[:38] + "  ******" + line("CA")[46:]],
-         r"line 2: y must be a finite number, got '\*\*\*\*\*\*'"),
+        (
+            [line("N"), line("CA")[:38] + "  ******" + line("CA")[46:]],
+            r"line 2: y must be a finite number, got '\*\*\*\*\*\*'",
+        ),
         ([line("N"), line("CA"), line("CA", xyz=(9, 9, 9))], r"line 3: .* CA of ALA 1 \(chain A\) again after line 2"),
         ([line("N", element="Qq")], "line 1: the element must be known, got Qq for atom N of ALA"),
         ([line("  ", element="C")], "line 1: an atom must have a name"),
@@ -395,8 +424,11 @@ def test_a_file_cut_anywhere_is_read_or_refused(tmp_path_factory, length):
     assert np.all(np.isfinite(structure.positions)) and structure.topology.n <= 40
 
 
-@given(st.lists(st.tuples(st.integers(0, 100 * 80), st.sampled_from("0123456789 -.ABCZna*\n\x00\xff")), min_size=1,
-                max_size=4))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 100 * 80), st.sampled_from("0123456789 -.ABCZna*\n\x00\xff")), min_size=1, max_size=4
+    )
+)
 @settings(max_examples=80, deadline=None)
 def test_a_damaged_file_is_read_or_refused(tmp_path_factory, damage):
     data = bytearray(b"".join(BPTI.read_bytes().splitlines(True)[:100]))

@@ -26,28 +26,58 @@ UNARY = [
     "sqrt(1+({})^2)", "erf({})", "erfc({})", "step({}+0.0123)", "delta({}+0.0123)", "delta(step({}+0.0123))",
     "square({})", "cube(tanh({}))", "recip(2+({})^2)", "abs({})", "floor({}+0.0123)", "ceil({}+0.0123)", "-{}^2",
     "- {}", "({})^3", "(1+({})^2)^-1", "(1+({})^2)^1.5", "(2+sin({}))^-.5", "2^-tanh({})", "tanh({})^2^2", "(({}))",
+]  # fmt: skip
+BINARY = [
+    "{}+{}",
+    "{}-{}",
+    "{}*{}",
+    "{} - -{}",
+    "{}*-{}",
+    "({})/(2+({})^2)",
+    "min({}, {})",
+    "max({} ,{})",
+    "atan2({}, 2+({})^2)",
+    "(1+({})^2)^tanh({})",
+    "-{}^2*{}",
+    "({}-{})*2",
+    "2-({}+{})",
 ]
-BINARY = ["{}+{}", "{}-{}", "{}*{}", "{} - -{}", "{}*-{}", "({})/(2+({})^2)", "min({}, {})", "max({} ,{})",
-          "atan2({}, 2+({})^2)", "(1+({})^2)^tanh({})", "-{}^2*{}", "({}-{})*2", "2-({}+{})"]
-TERNARY = ["select(step({}+0.0123), {}, {})", "select({},{},{})", "{}-{}/2*{}", "({} - {} + {})^2",
-           "{}*{}^2/(1+({})^2)"]
+TERNARY = [
+    "select(step({}+0.0123), {}, {})",
+    "select({},{},{})",
+    "{}-{}/2*{}",
+    "({} - {} + {})^2",
+    "{}*{}^2/(1+({})^2)",
+]
 
 
 def filled(forms, inner):
-    return st.builds(lambda form, x: form.format(*x), st.sampled_from(forms),
-                     st.lists(inner, min_size=forms[0].count("{}"), max_size=forms[0].count("{}")))
+    return st.builds(
+        lambda form, x: form.format(*x),
+        st.sampled_from(forms),
+        st.lists(inner, min_size=forms[0].count("{}"), max_size=forms[0].count("{}")),
+    )
 
 
-PARTS = st.recursive(LEAVES, lambda inner: st.one_of(filled(UNARY, inner), filled(BINARY, inner),
-                                                     filled(TERNARY, inner)), max_leaves=7)
+PARTS = st.recursive(
+    LEAVES, lambda inner: st.one_of(filled(UNARY, inner), filled(BINARY, inner), filled(TERNARY, inner)), max_leaves=7
+)
 
 
 @st.composite
 def texts(draw):
     """An expression with up to two definitions, one of which may use the other."""
     first, second, third = draw(PARTS), draw(PARTS), draw(PARTS)
-    form = draw(st.sampled_from(["{0}", "d*tanh({0}); d={1}", " c - ({0}) ;c = e*sin(e)+{1}; e=tanh({2}) ; ",
-                                 "{0}+tanh(e)*c; c=cos(e)*({1});e={2}"]))
+    form = draw(
+        st.sampled_from(
+            [
+                "{0}",
+                "d*tanh({0}); d={1}",
+                " c - ({0}) ;c = e*sin(e)+{1}; e=tanh({2}) ; ",
+                "{0}+tanh(e)*c; c=cos(e)*({1});e={2}",
+            ]
+        )
+    )
     return form.format(first, second, third)
 
 

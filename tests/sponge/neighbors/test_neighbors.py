@@ -52,8 +52,9 @@ def canonical(i, j, d):
     # of a pair of an atom with its own image, either direction is the same pair
     backward = (x < 0) | ((x == 0) & ((y < 0) | ((y == 0) & (z < 0))))
     flip = (i > j) | ((i == j) & backward)
-    rows = np.concatenate([np.minimum(i, j)[:, None], np.maximum(i, j)[:, None], np.where(flip[:, None], -d, d)],
-                          axis=1)
+    rows = np.concatenate(
+        [np.minimum(i, j)[:, None], np.maximum(i, j)[:, None], np.where(flip[:, None], -d, d)], axis=1
+    )
     return rows[np.lexsort(np.round(rows, 4).T[::-1])]
 
 
@@ -79,9 +80,14 @@ boxes = st.one_of(
 
 
 @settings(max_examples=36, deadline=None)
-@given(boxes, st.integers(1, 300), st.sampled_from(["uniform", "clustered", "far", "edges"]),
-       st.sampled_from(["mixed", "double"]),
-       st.floats(0.3, 1.0), st.integers(0, 2**31))
+@given(
+    boxes,
+    st.integers(1, 300),
+    st.sampled_from(["uniform", "clustered", "far", "edges"]),
+    st.sampled_from(["mixed", "double"]),
+    st.floats(0.3, 1.0),
+    st.integers(0, 2**31),
+)
 def test_every_pair_is_listed_once(box, n, kind, precision, fraction, seed):
     rng = np.random.default_rng(seed)
     cell = np.diag([3.0, 3.0, 3.0]) if box is None else box
@@ -189,8 +195,9 @@ def test_results_do_not_depend_on_threads():
             run = Run(make_engine(positions, box), 0.7)
             run.step()
             part = run.list.lists[0]
-            lists.append((run.list.atoms.copy(), run.list.xs.copy(), part.n_entries.copy(), part.pairs.copy(),
-                          part.masks.copy()))
+            lists.append(
+                (run.list.atoms.copy(), run.list.xs.copy(), part.n_entries.copy(), part.pairs.copy(), part.masks.copy())
+            )
     finally:
         core.set_threads(before)
     for other in lists[1:]:

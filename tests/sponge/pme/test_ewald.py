@@ -28,10 +28,16 @@ def ions(n, box=TRICLINIC, seed=0, neutral=True):
 def engine_of(positions, box, precision="double", atom_chunks=1):
     """The parts of an engine that the sum needs."""
     n = len(positions)
-    engine = SimpleNamespace(n=n, positions=np.array(positions), forces=np.zeros((n, 3)), box=np.array(box),
-                             precision=precision,
-                             flags=np.zeros(N_FLAGS, np.int64), atom_chunks=atom_chunks,
-                             atom_starts=np.linspace(0, n, atom_chunks + 1).astype(np.int64))
+    engine = SimpleNamespace(
+        n=n,
+        positions=np.array(positions),
+        forces=np.zeros((n, 3)),
+        box=np.array(box),
+        precision=precision,
+        flags=np.zeros(N_FLAGS, np.int64),
+        atom_chunks=atom_chunks,
+        atom_starts=np.linspace(0, n, atom_chunks + 1).astype(np.int64),
+    )
     engine.flags[ENERGY] = 1
     return engine
 
@@ -47,11 +53,13 @@ def evaluate(part):
 
 def pure_parts(f, charges, positions, box, *settings):
     """Energy, derivatives by charges, forces and virial -dE/d(strain) of a pure energy."""
+
     def strained(q, x, strain):
         return f(q, x + x @ strain, box + box @ strain, *settings)
 
-    energy, (potential, gradient,
-             by_strain) = core.value_and_grad(strained, (0, 1, 2))(charges, positions, np.zeros((3, 3)))
+    energy, (potential, gradient, by_strain) = core.value_and_grad(strained, (0, 1, 2))(
+        charges, positions, np.zeros((3, 3))
+    )
     return energy, potential, -gradient, -by_strain
 
 
@@ -70,18 +78,27 @@ def test_the_sum_written_out():
 @pytest.mark.parametrize("neutral", [True, False])
 def test_energy_does_not_depend_on_the_splitting(neutral):
     charges, positions = ions(4, neutral=neutral)
-    total = [ewald_energy(charges, positions, TRICLINIC, alpha,
-                          (count,) * 3) + twin.direct(charges, positions, TRICLINIC, alpha, 3)
-             for alpha, count in ((3.0, 9), (4.0, 12), (5.5, 16))]
+    total = [
+        ewald_energy(charges, positions, TRICLINIC, alpha, (count,) * 3)
+        + twin.direct(charges, positions, TRICLINIC, alpha, 3)
+        for alpha, count in ((3.0, 9), (4.0, 12), (5.5, 16))
+    ]
     np.testing.assert_allclose(total, total[0], rtol=1e-9)
 
 
 # Madelung constants by nearest distance: Y. Sakamoto, J. Chem. Phys. 28, 164 (1958)
-@pytest.mark.parametrize(("name", "constant", "cell", "distance"), [
-    ("rock salt", 1.74756459463318, [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1),
-                                     (1, 1, 1)], 0.5),
-    ("caesium chloride", 1.76267477307099, [(0, 0, 0), (1, 1, 1)], np.sqrt(0.75)),
-])
+@pytest.mark.parametrize(
+    ("name", "constant", "cell", "distance"),
+    [
+        (
+            "rock salt",
+            1.74756459463318,
+            [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)],
+            0.5,
+        ),
+        ("caesium chloride", 1.76267477307099, [(0, 0, 0), (1, 1, 1)], np.sqrt(0.75)),
+    ],
+)
 def test_madelung_constants(name, constant, cell, distance):
     charges = np.repeat([1.0, -1.0], len(cell) // 2)
     positions, box = 0.25 * np.array(cell), 0.5 * np.eye(3)
@@ -99,8 +116,9 @@ def test_another_program(name):
     np.testing.assert_allclose(found, energy, rtol=1e-13)
     if forces is not None:
         assert_close(found_forces, forces, 1e-6)  # as stored, in float32
-    np.testing.assert_allclose(ewald_energy(charges, positions, box, settings["alpha_per_nm"], counts), energy,
-                               rtol=1e-13)
+    np.testing.assert_allclose(
+        ewald_energy(charges, positions, box, settings["alpha_per_nm"], counts), energy, rtol=1e-13
+    )
 
 
 def reciprocal_reference(name):
@@ -111,14 +129,20 @@ def reciprocal_reference(name):
     charges = np.array([float(p.get("q")) for p in particles])
     energies = reference.energies
     energy = energies.get("Coulomb_reciprocal_openmm_group", energies["PME_reciprocal"])
-    return charges, reference.positions, reference.box, reference.settings, energy, reference.forces.get(
-        "PME_reciprocal"
+    return (
+        charges,
+        reference.positions,
+        reference.box,
+        reference.settings,
+        energy,
+        reference.forces.get("PME_reciprocal"),
     )
 
 
 @settings(max_examples=15, deadline=None)
-@given(n=st.integers(1, 40), counts=st.tuples(*[st.integers(1, 20)] * 3), chunks=st.integers(1, 3),
-       seed=st.integers(0, 99))
+@given(
+    n=st.integers(1, 40), counts=st.tuples(*[st.integers(1, 20)] * 3), chunks=st.integers(1, 3), seed=st.integers(0, 99)
+)
 def test_compiled_equals_pure(n, counts, chunks, seed):
     charges, positions = ions(n, seed=seed, neutral=False)
     part = Ewald(engine_of(positions, TRICLINIC, atom_chunks=chunks), charges, 4.0, counts)
@@ -136,14 +160,16 @@ def test_new_box_and_charges():
     part.engine.box[:] = 1.1 * TRICLINIC
     part.engine.positions[:] = 1.1 * positions
     part.update_charges(2 * charges)
-    np.testing.assert_allclose(evaluate(part)[0],
-                               ewald_energy(2 * charges, 1.1 * positions, 1.1 * TRICLINIC, 4.0, (7, 7, 7)), rtol=1e-13)
+    np.testing.assert_allclose(
+        evaluate(part)[0], ewald_energy(2 * charges, 1.1 * positions, 1.1 * TRICLINIC, 4.0, (7, 7, 7)), rtol=1e-13
+    )
 
 
 def test_derivatives_to_second_order():
     charges, positions = ions(4, neutral=False)
-    core.check_grads(lambda q, x, box: ewald_energy(q, x, box, 3.0, (4, 4, 5)), (charges, positions, TRICLINIC),
-                     order=2, eps=1e-4)
+    core.check_grads(
+        lambda q, x, box: ewald_energy(q, x, box, 3.0, (4, 4, 5)), (charges, positions, TRICLINIC), order=2, eps=1e-4
+    )
 
 
 def test_bad_arguments():

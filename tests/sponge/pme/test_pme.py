@@ -60,8 +60,9 @@ def test_another_program_with_dispersion():
     alpha, tolerance = settings["alpha_per_nm"], settings["ewald_tolerance"]
     engine = engine_of(positions, box)
     coulomb = evaluate(PME(engine, charges, alpha, grid_of_tolerance(box, alpha, tolerance)))
-    dispersion = evaluate(PME(engine, coefficients, alpha, grid_of_tolerance(box, alpha, tolerance, True),
-                              dispersion=True))
+    dispersion = evaluate(
+        PME(engine, coefficients, alpha, grid_of_tolerance(box, alpha, tolerance, True), dispersion=True)
+    )
     np.testing.assert_allclose(coulomb[0], energy, rtol=1e-12)
     np.testing.assert_allclose(coulomb[0] + dispersion[0], reference.energies["PME_reciprocal"], rtol=1e-12)
     if "PME_reciprocal" in reference.forces:
@@ -81,8 +82,9 @@ def c6_roots(reference):
 def test_dispersion_is_the_lattice_sum():
     coefficients, positions = np.array([0.7, 1.3, 0.4]), np.array([[0.1, 0.2, 0.3], [0.6, 0.5, 0.9], [0.9, 0.1, 0.4]])
     alpha = 5.0
-    found = (dispersion_reciprocal_energy(coefficients, positions, TRICLINIC, alpha, (60, 60, 60), 6)
-             + twin.dispersion_direct(coefficients, positions, TRICLINIC, alpha))
+    found = dispersion_reciprocal_energy(
+        coefficients, positions, TRICLINIC, alpha, (60, 60, 60), 6
+    ) + twin.dispersion_direct(coefficients, positions, TRICLINIC, alpha)
     # the rest of a sum over |images| <= N goes as N^-3: extrapolate
     sums = np.array([twin.dispersion(coefficients, positions, TRICLINIC, n) for n in (4, 8)])
     weight = 1 / ((8.5 / 4.5) ** 3 - 1)
@@ -95,8 +97,9 @@ def test_splines():
 
     f = np.linspace(0, 1, 7)
     for order in (4, 5, 6):
-        values, slopes = (np.array([np.polynomial.polynomial.polyval(f, row) for row in t])
-                          for t in spline_polynomials(order))
+        values, slopes = (
+            np.array([np.polynomial.polynomial.polyval(f, row) for row in t]) for t in spline_polynomials(order)
+        )
         np.testing.assert_allclose(values.sum(0), 1, rtol=1e-14)
         np.testing.assert_allclose(slopes.sum(0), 0, atol=1e-14)
         np.testing.assert_allclose(values, np.array(_spline_weights(f, order)), atol=1e-15)
@@ -108,8 +111,13 @@ lengths = st.sampled_from([6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21, 23, 25, 2
 
 
 @settings(max_examples=25, deadline=None)
-@given(n=st.integers(2, 60), grid=st.tuples(lengths, lengths, lengths), order=st.sampled_from([4, 5, 6]),
-       dispersion=st.booleans(), seed=st.integers(0, 99))
+@given(
+    n=st.integers(2, 60),
+    grid=st.tuples(lengths, lengths, lengths),
+    order=st.sampled_from([4, 5, 6]),
+    dispersion=st.booleans(),
+    seed=st.integers(0, 99),
+)
 def test_compiled_equals_pure(n, grid, order, dispersion, seed):
     charges, positions = ions(n, BOX, seed, neutral=False)
     f = dispersion_reciprocal_energy if dispersion else reciprocal_energy
@@ -142,8 +150,10 @@ def test_many_chunks_equal_pure(order):
 def test_error_of_mixed_precision():
     """Far below that of the mesh at usual tolerances (some 1e-4 of the reciprocal forces)."""
     charges, positions, box, settings, energy, _ = reciprocal_reference("dhfr_pme")
-    results = [evaluate(PME(engine_of(positions, box, precision), charges, settings["alpha_per_nm"], (56, 56, 56)))
-               for precision in ("double", "mixed")]
+    results = [
+        evaluate(PME(engine_of(positions, box, precision), charges, settings["alpha_per_nm"], (56, 56, 56)))
+        for precision in ("double", "mixed")
+    ]
     assert relative_rms(results[1][1], results[0][1]) < 5e-6
     assert abs(results[1][0] - energy) < 5e-3  # kJ/mol, of a reciprocal sum of 1.8e3
     assert_close(results[1][2], results[0][2], 1e-6)
@@ -166,8 +176,13 @@ def test_forces_do_not_depend_on_threads(precision):
     try:
         for threads in (1, 2, 5):
             core.set_threads(threads)
-            part = PME(engine_of(positions, BOX, precision, atom_chunks=7), charges, 3.0, (42, 40, 36),
-                       builds=np.zeros(1, np.int64))
+            part = PME(
+                engine_of(positions, BOX, precision, atom_chunks=7),
+                charges,
+                3.0,
+                (42, 40, 36),
+                builds=np.zeros(1, np.int64),
+            )
             phases = [Phase(part.before, "sequence"), *[Phase(stage) for stage in part.stages], Phase(part.reduce)]
             Program(phases, part.engine.flags).run(1)
             found.append((part.engine.forces, part.rows.copy(), part.charge_gradient()))
@@ -211,9 +226,11 @@ def test_forces_virial_and_potentials_by_finite_differences(dispersion):
     # the box stays triangular
     dq, dx, strain = rng.normal(size=12), rng.normal(size=(12, 3)), np.tril(rng.normal(size=(3, 3)))
     zero = np.zeros((3, 3))
-    for direction, expected in (((dq, 0 * dx, zero), part.charge_gradient() @ dq),
-                                ((0 * dq, dx, zero), -np.sum(forces * dx)),
-                                ((0 * dq, 0 * dx, strain), -np.sum(virial * strain))):
+    for direction, expected in (
+        ((dq, 0 * dx, zero), part.charge_gradient() @ dq),
+        ((0 * dq, dx, zero), -np.sum(forces * dx)),
+        ((0 * dq, 0 * dx, strain), -np.sum(virial * strain)),
+    ):
         ends = [energy(charges + s * direction[0], positions + s * direction[1], s * direction[2]) for s in (eps, -eps)]
         np.testing.assert_allclose((ends[0] - ends[1]) / (2 * eps), expected, rtol=2e-7)
     np.testing.assert_allclose(virial, virial.T, atol=1e-9)
@@ -224,16 +241,18 @@ def test_pure_energies_to_second_order(f):
     charges, positions = ions(5, BOX, neutral=False)
     core.check_grads(lambda q, x, box: f(q, x, box, 3.0, (10, 12, 9), 5), (charges, positions, BOX), order=2, eps=1e-4)
     compiled = core.jit(lambda q, x, box: f(q, x, box, 3.0, (10, 12, 9)))
-    np.testing.assert_allclose(compiled(charges, positions, BOX), f(charges, positions, BOX, 3.0, (10, 12, 9)),
-                               rtol=1e-13)
+    np.testing.assert_allclose(
+        compiled(charges, positions, BOX), f(charges, positions, BOX, 3.0, (10, 12, 9)), rtol=1e-13
+    )
 
 
 def test_pure_energy_over_replicas():
     charges, positions = ions(6, BOX)
     replicas = positions + np.random.default_rng(0).normal(scale=0.1, size=(3, 6, 3))
     found = core.vmap(lambda x: reciprocal_energy(charges, x, BOX, 3.0, (10, 10, 10)))(replicas)
-    np.testing.assert_allclose(found, [reciprocal_energy(charges, x, BOX, 3.0, (10, 10, 10)) for x in replicas],
-                               rtol=1e-13)
+    np.testing.assert_allclose(
+        found, [reciprocal_energy(charges, x, BOX, 3.0, (10, 10, 10)) for x in replicas], rtol=1e-13
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- changes,
@@ -244,9 +263,11 @@ def test_new_box_and_charges():
     evaluate(part)
     part.engine.box[:], part.engine.positions[:] = 1.05 * BOX, 1.05 * positions
     part.update_charges(-0.5 * charges)
-    np.testing.assert_allclose(evaluate(part)[0],
-                               reciprocal_energy(-0.5 * charges, 1.05 * positions, 1.05 * BOX, 3.0, (20, 20, 20)),
-                               rtol=1e-13)
+    np.testing.assert_allclose(
+        evaluate(part)[0],
+        reciprocal_energy(-0.5 * charges, 1.05 * positions, 1.05 * BOX, 3.0, (20, 20, 20)),
+        rtol=1e-13,
+    )
 
 
 @pytest.mark.parametrize("n", [40, 9000])

@@ -13,13 +13,21 @@ from triskele.sponge.potential import Potential
 from triskele.sponge.testing import check_potential, example_system, examples
 
 EXAMPLES = {name: (system, potential) for name, system, potential in examples()}
-FORCES = {"bond": "HarmonicBondForce", "angle": "HarmonicAngleForce", "torsion": "PeriodicTorsionForce",
-          "cmap": "CMAPTorsionForce"}
+FORCES = {
+    "bond": "HarmonicBondForce",
+    "angle": "HarmonicAngleForce",
+    "torsion": "PeriodicTorsionForce",
+    "cmap": "CMAPTorsionForce",
+}
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(n, marks=pytest.mark.slow if n.startswith(("edip", "induced_dipoles-2", "nonbonded")) else ())
-    for n in EXAMPLES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n.startswith(("edip", "induced_dipoles-2", "nonbonded")) else ())
+        for n in EXAMPLES
+    ],
+)
 def test_every_potential_is_what_it_claims_to_be(name):
     system, potential = EXAMPLES[name]
     check_potential(system[potential], system)
@@ -60,8 +68,9 @@ def _openmm_force(kind, mm, chains, values, maps):
         force = mm.PeriodicTorsionForce()
         for k, (atoms, v) in enumerate(zip(chains, values, strict=True)):
             force.addTorsion(*map(int, atoms), 1 + k % 6, v[1], v[0])
-        return force, sponge.periodic_torsion(chains, k=values[:, 0], periodicity=1 + np.arange(len(chains)) % 6,
-                                              phase=values[:, 1])
+        return force, sponge.periodic_torsion(
+            chains, k=values[:, 0], periodicity=1 + np.arange(len(chains)) % 6, phase=values[:, 1]
+        )
     if kind == "ryckaert_bellemans":
         force = mm.RBTorsionForce()
         for atoms, v in zip(chains, values, strict=True):
@@ -101,8 +110,9 @@ def test_forces_of_openmm_in_a_leaning_box(kind):
 
 # ------------------------------------------------------------------------------------------------------------- analytic
 def _particles(positions, *potentials, box=None):
-    system = sponge.System(sponge.Topology.of_particles(len(positions)), np.ones(len(positions)), positions=positions,
-                           box=box)
+    system = sponge.System(
+        sponge.Topology.of_particles(len(positions)), np.ones(len(positions)), positions=positions, box=box
+    )
     for potential in potentials:
         system.add(potential)
     return system
@@ -223,9 +233,12 @@ def test_forces_do_not_depend_on_threads():
     n = 20_000
     pairs = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     chains = np.arange(4) + np.arange(n - 3)[:, None]
-    system = example_system(sponge.harmonic_bond(pairs, k=1e4, r0=0.1),
-                            sponge.harmonic_angle(chains[:, :3], k=100.0, theta0=1.9),
-                            sponge.periodic_torsion(chains, k=3.0, periodicity=3, phase=0.1), n=n)
+    system = example_system(
+        sponge.harmonic_bond(pairs, k=1e4, r0=0.1),
+        sponge.harmonic_angle(chains[:, :3], k=100.0, theta0=1.9),
+        sponge.periodic_torsion(chains, k=3.0, periodicity=3, phase=0.1),
+        n=n,
+    )
     before = core.get_threads()
     try:
         one, two = _forces(system, 1), _forces(system, 2)
@@ -261,8 +274,9 @@ def test_any_number_of_terms_between_any_atoms(m):
 
 
 def test_no_terms():
-    system = example_system(sponge.harmonic_bond(np.empty((0, 2), int), k=1.0, r0=0.1),
-                            sponge.harmonic_angle([], k=1.0, theta0=1.0))
+    system = example_system(
+        sponge.harmonic_bond(np.empty((0, 2), int), k=1.0, r0=0.1), sponge.harmonic_angle([], k=1.0, theta0=1.0)
+    )
     assert system.energy() == 0.0
 
 
@@ -274,27 +288,54 @@ def test_parameters_can_be_set():
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
-@pytest.mark.parametrize(("make", "error", "match"), [
-    (lambda: sponge.harmonic_bond([[0, 0]], k=1.0, r0=1.0), ValueError, r"different and >= 0, got \[0, 0\] in term 0"),
-    (lambda: sponge.harmonic_bond([[0, -1]], k=1.0, r0=1.0), ValueError, "different and >= 0"),
-    (lambda: sponge.harmonic_bond([[0, 1, 2]], k=1.0, r0=1.0), ValueError, r"shape \[m, 2\]"),
-    (lambda: sponge.harmonic_bond([[0.0, 1.0]], k=1.0, r0=1.0), ValueError, "integers"),
-    (lambda: sponge.harmonic_bond([[0, 1]], k=1.0), TypeError, "parameter r0 is missing"),
-    (lambda: sponge.harmonic_bond([[0, 1]], k=1.0, r0=1.0, r1=2.0), TypeError, "got r1"),
-    (lambda: sponge.harmonic_bond([[0, 1]], k=[1.0, 2.0], r0=1.0), ValueError, "one for each of 1 terms"),
-    (lambda: example_system(sponge.harmonic_bond([[0, 99]], k=1.0, r0=1.0)), ValueError, r"below 12, got \[0, 99\]"),
-    (lambda: example_system(sponge.harmonic_bond([[0, 1]], k=np.nan, r0=1.0)), ValueError, "k must be finite, got nan"),
-    (lambda: sponge.CMAP(np.zeros((24, 24)), [[0, 1, 2, 3]], [[1, 2, 3, 4]], [0]), ValueError, r"\[maps, n, n\]"),
-    (lambda: sponge.CMAP(np.zeros((1, 24, 24)), [[0, 1, 2, 3]], [[1, 2, 3, 4]], [1]), ValueError,
-     "types must be 0 to 0"),
-    (lambda: example_system(sponge.harmonic_angle([[0, 1, 2]], k=100.0, theta0=109.5)), ValueError,
-     "theta0 must be in radians, five turns at most, got 109.5"),
-    (lambda: example_system(sponge.periodic_torsion([[0, 1, 2, 3]], k=1.0, periodicity=2, phase=180.0)), ValueError,
-     "phase must be in radians"),
-    (lambda: sponge.PositionRestraint([1], 1.0, [[0, 0]]), ValueError, r"reference must have shape \(1, 3\)"),
-    (lambda: example_system(sponge.PositionRestraint([1], 1.0, [[0, 0, 0]], width=-1.0)), ValueError,
-     "width must be >= 0"),
-])
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (
+            lambda: sponge.harmonic_bond([[0, 0]], k=1.0, r0=1.0),
+            ValueError,
+            r"different and >= 0, got \[0, 0\] in term 0",
+        ),
+        (lambda: sponge.harmonic_bond([[0, -1]], k=1.0, r0=1.0), ValueError, "different and >= 0"),
+        (lambda: sponge.harmonic_bond([[0, 1, 2]], k=1.0, r0=1.0), ValueError, r"shape \[m, 2\]"),
+        (lambda: sponge.harmonic_bond([[0.0, 1.0]], k=1.0, r0=1.0), ValueError, "integers"),
+        (lambda: sponge.harmonic_bond([[0, 1]], k=1.0), TypeError, "parameter r0 is missing"),
+        (lambda: sponge.harmonic_bond([[0, 1]], k=1.0, r0=1.0, r1=2.0), TypeError, "got r1"),
+        (lambda: sponge.harmonic_bond([[0, 1]], k=[1.0, 2.0], r0=1.0), ValueError, "one for each of 1 terms"),
+        (
+            lambda: example_system(sponge.harmonic_bond([[0, 99]], k=1.0, r0=1.0)),
+            ValueError,
+            r"below 12, got \[0, 99\]",
+        ),
+        (
+            lambda: example_system(sponge.harmonic_bond([[0, 1]], k=np.nan, r0=1.0)),
+            ValueError,
+            "k must be finite, got nan",
+        ),
+        (lambda: sponge.CMAP(np.zeros((24, 24)), [[0, 1, 2, 3]], [[1, 2, 3, 4]], [0]), ValueError, r"\[maps, n, n\]"),
+        (
+            lambda: sponge.CMAP(np.zeros((1, 24, 24)), [[0, 1, 2, 3]], [[1, 2, 3, 4]], [1]),
+            ValueError,
+            "types must be 0 to 0",
+        ),
+        (
+            lambda: example_system(sponge.harmonic_angle([[0, 1, 2]], k=100.0, theta0=109.5)),
+            ValueError,
+            "theta0 must be in radians, five turns at most, got 109.5",
+        ),
+        (
+            lambda: example_system(sponge.periodic_torsion([[0, 1, 2, 3]], k=1.0, periodicity=2, phase=180.0)),
+            ValueError,
+            "phase must be in radians",
+        ),
+        (lambda: sponge.PositionRestraint([1], 1.0, [[0, 0]]), ValueError, r"reference must have shape \(1, 3\)"),
+        (
+            lambda: example_system(sponge.PositionRestraint([1], 1.0, [[0, 0, 0]], width=-1.0)),
+            ValueError,
+            "width must be >= 0",
+        ),
+    ],
+)
 def test_errors(make, error, match):
     with pytest.raises(error, match=match):
         make()

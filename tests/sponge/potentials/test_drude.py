@@ -30,8 +30,12 @@ def water(n=8, seed=0, spread=0.005, **options):
 def pairs_alone(n=1, k=None, mass=16.0, drude_mass=0.4, alpha=0.001):
     """Pairs of a Drude particle and an atom that nothing else acts on, but a spring to the origin with `k`."""
     rows = np.arange(2 * n).reshape(n, 2)[:, ::-1]
-    system = sponge.System(sponge.Topology.of_particles(2 * n), np.tile([mass, drude_mass], n),
-                           positions=np.zeros((2 * n, 3)), remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(2 * n),
+        np.tile([mass, drude_mass], n),
+        positions=np.zeros((2 * n, 3)),
+        remove_com_motion=False,
+    )
     system.add(sponge.drude_spring(rows, charge=-1.7, polarizability=alpha))
     if k is not None:
         system.add(sponge.PositionRestraint(np.arange(0, 2 * n, 2), k, np.zeros((n, 3))))
@@ -120,8 +124,9 @@ def test_a_peptide_of_the_polarizable_charmm_field_is_that_of_openmm():
     app = pytest.importorskip("openmm.app")
     path = Path(app.__file__).parent / "data" / "charmm_polar_2019.xml"
     field = sponge.ForceField(path)
-    bare = build.add_hydrogens(sponge.read_pdb(sponge.example_files("chignolin")[0]),
-                               forcefield="amber14/protein.ff14SB")
+    bare = build.add_hydrogens(
+        sponge.read_pdb(sponge.example_files("chignolin")[0]), forcefield="amber14/protein.ff14SB"
+    )
     full = build.add_virtual_sites(bare, field)
     assert full.topology.n > 1.8 * bare.topology.n
     system = sponge.create_system(full, field, method="none")
@@ -143,8 +148,11 @@ def test_damping_between_molecules(rng):
     system.add(sponge.thole_damping(dipole=dipole, screening=np.sqrt(2.6) / alpha ** (1 / 6), mixing="product"))
     i, j = cross.T
     expected = sponge.System(system.topology, system.masses, positions=x)
-    expected.add(sponge.thole_screening(cross, charge_product=dipole[i] * dipole[j],
-                                        damping=2.6 / (alpha[i] * alpha[j]) ** (1 / 6)))
+    expected.add(
+        sponge.thole_screening(
+            cross, charge_product=dipole[i] * dipole[j], damping=2.6 / (alpha[i] * alpha[j]) ** (1 / 6)
+        )
+    )
     assert system.energy() == pytest.approx(expected.energy(), rel=1e-12)
     product = np.zeros((4, 4))
     product[i, j] = product[j, i] = 0.4 * dipole[j]  # charges of the first two atoms, and the dipole of the others
@@ -206,8 +214,11 @@ def test_two_baths_are_exact_for_pairs_alone():
     """Velocities and positions of centers and of displacements, each at the temperature of its bath."""
     n, k, mass = 1500, 2000.0, np.array([16.0, 0.4])
     system = pairs_alone(n)
-    system.add(sponge.FunctionPotential(
-        lambda x, k: 0.5 * k * ((16.0 * x[::2] + 0.4 * x[1::2]) ** 2).sum() / 16.4**2, {"k": k}, name="center"))
+    system.add(
+        sponge.FunctionPotential(
+            lambda x, k: 0.5 * k * ((16.0 * x[::2] + 0.4 * x[1::2]) ** 2).sum() / 16.4**2, {"k": k}, name="center"
+        )
+    )
     trial = Trial(sponge.DrudeLangevin(300.0, 10.0, 0.001, drude_temperature=2.0, hard_wall=None), system, seed=3)
     trial.run(600)
     x, v = [], []
@@ -232,8 +243,9 @@ def test_baths_of_one_temperature_are_a_canonical_ensemble():
     """Rigid water, whose constraints mix both motions: with equal temperatures, both are that of the baths."""
     system = water(12)
     system.add(sponge.PositionRestraint(np.arange(0, system.n, 5), 500.0, system.positions[::5]))
-    sim = sponge.Simulation(system, sponge.DrudeLangevin(300.0, 20.0, 0.0005, drude_temperature=300.0, hard_wall=None),
-                            seed=2)
+    sim = sponge.Simulation(
+        system, sponge.DrudeLangevin(300.0, 20.0, 0.0005, drude_temperature=300.0, hard_wall=None), seed=2
+    )
     sim.minimize(tolerance=100)
     sim.run(1000)
     found = []
@@ -317,10 +329,14 @@ def test_temperatures_of_atoms_and_of_displacements():
     sim.run(20)
     found = sim.energies()
     relative = drude_kinetic_energy(system.drude_pairs, system.masses, sim.velocities)
-    assert found["drude_temperature"] == sim.drude_temperature == pytest.approx(
-        2 * relative / (81 * GAS_CONSTANT), rel=1e-12)
+    assert (
+        found["drude_temperature"]
+        == sim.drude_temperature
+        == pytest.approx(2 * relative / (81 * GAS_CONSTANT), rel=1e-12)
+    )
     assert found["temperature"] == pytest.approx(
-        2 * (found["kinetic"] - relative) / (sim.degrees_of_freedom * GAS_CONSTANT), rel=1e-12)
+        2 * (found["kinetic"] - relative) / (sim.degrees_of_freedom * GAS_CONSTANT), rel=1e-12
+    )
     plain = sponge.Simulation(spring_system(), sponge.VelocityVerlet(0.001))
     assert np.isnan(plain.drude_temperature)
     assert "drude_temperature" not in plain.energies()
@@ -334,14 +350,21 @@ def edited(tmp_path, old, new):
     return tmp_path / "field.xml"
 
 
-@pytest.mark.parametrize(("old", "new", "error", "message"), [
-    ('thole="1.3"', 'thole="1.3" hyper="2"', FileFormatError, "DrudeForce.*hyper"),
-    ('thole="1.3"', "", FileFormatError, "must give charge, polarizability and thole, got no thole for swm4ndp-OD"),
-    (' type2="swm4ndp-O"', "", FileFormatError, "own type and that of its atom"),
-    ('type2="swm4ndp-O" charge', 'type2="swm4ndp-H" charge', MissingParameterError,
-     "particle OD of residue template HOH must find one atom of type 'swm4ndp-H', got H1, H2"),
-    ('polarizability="0.000978253"', 'polarizability="-1"', ValueError, "polarizabilities must be > 0"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "error", "message"),
+    [
+        ('thole="1.3"', 'thole="1.3" hyper="2"', FileFormatError, "DrudeForce.*hyper"),
+        ('thole="1.3"', "", FileFormatError, "must give charge, polarizability and thole, got no thole for swm4ndp-OD"),
+        (' type2="swm4ndp-O"', "", FileFormatError, "own type and that of its atom"),
+        (
+            'type2="swm4ndp-O" charge',
+            'type2="swm4ndp-H" charge',
+            MissingParameterError,
+            "particle OD of residue template HOH must find one atom of type 'swm4ndp-H', got H1, H2",
+        ),
+        ('polarizability="0.000978253"', 'polarizability="-1"', ValueError, "polarizabilities must be > 0"),
+    ],
+)
 def test_force_fields_that_are_refused(tmp_path, old, new, error, message):
     box = build.water_box("swm4ndp", n=2)
     with pytest.raises(error, match=message):
@@ -350,26 +373,35 @@ def test_force_fields_that_are_refused(tmp_path, old, new, error, message):
 
 def oscillators(**options):
     """The potentials of two Drude particles, with some arguments wrong."""
-    return sponge.drude_oscillators(**{"particles": [[1, 0, -1, -1, -1], [3, 2, -1, -1, -1]], "charges": [-1.5, -1.5],
-                                       "polarizabilities": 1e-3, **options})
+    return sponge.drude_oscillators(
+        **{
+            "particles": [[1, 0, -1, -1, -1], [3, 2, -1, -1, -1]],
+            "charges": [-1.5, -1.5],
+            "polarizabilities": 1e-3,
+            **options,
+        }
+    )
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda s: s.add(sponge.drude_spring([[1, 6], [2, 6]], charge=-1.0, polarizability=1e-3)), "in 2 pairs"),
-    (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=-1.0, polarizability=0.0)), "polarizability must be > 0"),
-    (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=0.0, polarizability=1e-3)), "charge must not be 0"),
-    (lambda s: s.add(sponge.thole_screening([[1, 6]], charge_product=1.0, damping=-9.0)), "damping must be >= 0"),
-    (lambda s: s.add(sponge.DrudeAnisotropy([[4, 0, 1, 99]], k=1.0)), "atoms must be 0 to 39"),
-    (lambda s: oscillators(particles=np.arange(10).reshape(5, 2)), r"must have shape \[m, 5\], got \(5, 2\)"),
-    (lambda s: oscillators(charges=[-1.5]), r"charges must .* one for each of 2 particles, got shape \(1,"),
-    (lambda s: oscillators(anisotropies=np.ones((3, 2))), r"anisotropies must have shape \(2, 2\), got \(3, 2\)"),
-    (lambda s: oscillators(screened=[[0, -1]], thole=2.6), "screened must be 0 to 1, got -1 to 0"),
-    (lambda s: oscillators(screened=[[0, 1, 1]], thole=2.6), r"screened must have shape \[m, 2\], got \(1, 3\)"),
-    (lambda s: oscillators(screened=[[0, 1]]), "thole must be a number, or one for each of 1 screened pairs"),
-    (lambda s: sponge.DrudeAnisotropy([[4, 0, 1, 1]], k=1.0), "must be different"),
-    (lambda s: sponge.Simulation(s, sponge.LangevinMiddle(300, 1.0, 0.001)), "LangevinMiddle.*DrudeLangevin"),
-    (lambda s: sponge.DrudeLangevin(300, 5.0, 0.001, drude_temperature=-1.0), "drude_temperature must be"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda s: s.add(sponge.drude_spring([[1, 6], [2, 6]], charge=-1.0, polarizability=1e-3)), "in 2 pairs"),
+        (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=-1.0, polarizability=0.0)), "polarizability must be > 0"),
+        (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=0.0, polarizability=1e-3)), "charge must not be 0"),
+        (lambda s: s.add(sponge.thole_screening([[1, 6]], charge_product=1.0, damping=-9.0)), "damping must be >= 0"),
+        (lambda s: s.add(sponge.DrudeAnisotropy([[4, 0, 1, 99]], k=1.0)), "atoms must be 0 to 39"),
+        (lambda s: oscillators(particles=np.arange(10).reshape(5, 2)), r"must have shape \[m, 5\], got \(5, 2\)"),
+        (lambda s: oscillators(charges=[-1.5]), r"charges must .* one for each of 2 particles, got shape \(1,"),
+        (lambda s: oscillators(anisotropies=np.ones((3, 2))), r"anisotropies must have shape \(2, 2\), got \(3, 2\)"),
+        (lambda s: oscillators(screened=[[0, -1]], thole=2.6), "screened must be 0 to 1, got -1 to 0"),
+        (lambda s: oscillators(screened=[[0, 1, 1]], thole=2.6), r"screened must have shape \[m, 2\], got \(1, 3\)"),
+        (lambda s: oscillators(screened=[[0, 1]]), "thole must be a number, or one for each of 1 screened pairs"),
+        (lambda s: sponge.DrudeAnisotropy([[4, 0, 1, 1]], k=1.0), "must be different"),
+        (lambda s: sponge.Simulation(s, sponge.LangevinMiddle(300, 1.0, 0.001)), "LangevinMiddle.*DrudeLangevin"),
+        (lambda s: sponge.DrudeLangevin(300, 5.0, 0.001, drude_temperature=-1.0), "drude_temperature must be"),
+    ],
+)
 def test_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make(water())
@@ -387,8 +419,9 @@ def test_a_solute_has_the_drude_particles_of_its_atoms():
     system.nonbonded.update(method="cutoff", cutoff=0.6)
 
     def sits(system, atoms):
-        return sponge.Simulation(system, sponge.DrudeLangevin(300, 5.0, 5e-4), sampling=[
-            sponge.SITS(atoms, [300.0, 330.0])])
+        return sponge.Simulation(
+            system, sponge.DrudeLangevin(300, 5.0, 5e-4), sampling=[sponge.SITS(atoms, [300.0, 330.0])]
+        )
 
     for method in (lambda system, atoms: sponge.rest2(system, atoms, 400.0, 300.0), sits):
         method(system, range(5))
@@ -414,14 +447,18 @@ def test_hybrids_have_no_screening_between_shared_atoms_and_dummies():
     systems = []
     for ends in ([1], [1, 2]):
         n = 2 * (1 + len(ends))
-        system = sponge.System(sponge.Topology.of_particles(n, bonds=[[0, 2 * k] for k in ends]),
-                               np.tile([16.0, 0.4], n // 2), positions=0.1 * np.arange(3 * n).reshape(n, 3) % 0.7,
-                               exclusions=[[i, j] for i in range(n) for j in range(i)])
+        system = sponge.System(
+            sponge.Topology.of_particles(n, bonds=[[0, 2 * k] for k in ends]),
+            np.tile([16.0, 0.4], n // 2),
+            positions=0.1 * np.arange(3 * n).reshape(n, 3) % 0.7,
+            exclusions=[[i, j] for i in range(n) for j in range(i)],
+        )
         charges = np.tile([1.5, -1.5], n // 2)
         system.add(sponge.Nonbonded(charges, np.full(n, 0.3), np.full(n, 0.1), method="none"))
         rows = [[2 * k + 1, 2 * k, -1, -1, -1] for k in range(n // 2)]
-        for potential in sponge.drude_oscillators(rows, charges[1::2], np.full(n // 2, 1e-3), None,
-                                                  [[0, k] for k in ends], np.full(len(ends), 2.6)):
+        for potential in sponge.drude_oscillators(
+            rows, charges[1::2], np.full(n // 2, 1e-3), None, [[0, k] for k in ends], np.full(len(ends), 2.6)
+        ):
             system.add(potential)
         systems.append(system)
     with pytest.raises(ValueError, match="'thole' screens dipoles of shared atoms and of atoms that only the new mole"):
@@ -438,8 +475,9 @@ def test_massless_particles_do_not_run():
 # ----------------------------------------------------------------------------------------------------- self-consistency
 def in_field(system, charges):
     """The system with a homogeneous field, as the parameter "strength" in kJ/mol/nm/e, acting on charges."""
-    system.add(sponge.FunctionPotential(lambda x, strength: -(charges @ x) @ strength, {"strength": np.zeros(3)},
-                                        name="field"))
+    system.add(
+        sponge.FunctionPotential(lambda x, strength: -(charges @ x) @ strength, {"strength": np.zeros(3)}, name="field")
+    )
     return system
 
 

@@ -21,13 +21,29 @@ def melt(seed=0, precision=1e-9, grid=None, **options):
     rng = np.random.default_rng(seed)
     cell = np.stack(np.meshgrid(*[np.arange(3)] * 3), axis=-1).reshape(-1, 3)
     kind = cell.sum(1) % 2
-    system = sponge.System(sponge.Topology.of_particles(27), np.where(kind, 35.5, 23.0), box=BOX,
-                           positions=cell / 3 @ BOX + rng.normal(scale=0.02, size=(27, 3)))
-    system.add(sponge.Nonbonded(np.zeros(27), np.full(27, 0.32), np.full(27, 0.4), method="cutoff", cutoff=0.65,
-                                switch=0.5, dispersion_correction=False))
+    system = sponge.System(
+        sponge.Topology.of_particles(27),
+        np.where(kind, 35.5, 23.0),
+        box=BOX,
+        positions=cell / 3 @ BOX + rng.normal(scale=0.02, size=(27, 3)),
+    )
+    system.add(
+        sponge.Nonbonded(
+            np.zeros(27),
+            np.full(27, 0.32),
+            np.full(27, 0.4),
+            method="cutoff",
+            cutoff=0.65,
+            switch=0.5,
+            dispersion_correction=False,
+        )
+    )
     added = sponge.ChargeEquilibration(
-        np.where(kind, 500.0, 200.0) + rng.normal(scale=10, size=27), np.where(kind, 450.0, 300.0),
-        np.where(kind, 0.07, 0.06), **{"cutoff": 0.65, "tolerance": 1e-3, "convergence": precision, **options})
+        np.where(kind, 500.0, 200.0) + rng.normal(scale=10, size=27),
+        np.where(kind, 450.0, 300.0),
+        np.where(kind, 0.07, 0.06),
+        **{"cutoff": 0.65, "tolerance": 1e-3, "convergence": precision, **options},
+    )
     added.grid = grid
     return system, system.add(added)
 
@@ -60,8 +76,7 @@ def test_two_atoms_by_hand():
 
 
 def test_charges_and_energy_are_those_of_a_dense_solve_over_wave_vectors():
-    """Also in groups, of which two have charges that cancel, with an atom whose charge is fixed, and with a net charge.
-    """
+    """Also in groups, of which two have charges that cancel, with one fixed charge, and with a net charge."""
     groups = np.array([0] * 12 + [1] * 14 + [2])
     for options in ({}, {"groups": groups, "totals": [0.5, -0.8, 0.3]}, {"groups": groups, "totals": [1.5, 0, 0.3]}):
         system, added = melt(tolerance=1e-9, grid=(108, 108, 108), **options)
@@ -106,8 +121,9 @@ def test_the_response_of_charges_to_electronegativities():
     rng, n = np.random.default_rng(1), 8
     system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), positions=rng.uniform(0, 0.5, (n, 3)))
     added = system.add(sponge.ChargeEquilibration(rng.normal(scale=200, size=n), np.full(n, 600.0), 0.05))
-    second = core.jacfwd(core.grad(lambda chi: added.energy({**added.params, "electronegativities": chi},
-                                                            system.positions, None)))
+    second = core.jacfwd(
+        core.grad(lambda chi: added.energy({**added.params, "electronegativities": chi}, system.positions, None))
+    )
     response = second(added.params["electronegativities"])  # of charges to electronegativities
     np.testing.assert_allclose(response, response.T, atol=1e-12)
     np.testing.assert_allclose(response.sum(0), 0.0, atol=1e-12)
@@ -174,6 +190,7 @@ def test_charges_are_extrapolated_until_the_state_is_set_or_saved(tmp_path):
 
 def test_a_killed_run_continues_bit_for_bit(tmp_path):
     """Between rebuilds of the list, with charges extrapolated on both sides of the checkpoint."""
+
     def simulation():
         system, _ = melt(precision=1e-4)
         return sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=2)
@@ -199,14 +216,25 @@ def test_copies_of_a_cell_have_its_charges(kinds):
     small, one = melt(tolerance=1e-3, grid=(15, 15, 15))  # odd: without a Nyquist frequency
     copies = np.stack(np.meshgrid(*map(np.arange, (3, 3, 5)), indexing="ij"), axis=-1).reshape(-1, 3)
     x = (copies[:, None] @ small.box + small.positions).reshape(-1, 3)
-    system = sponge.System(sponge.Topology.of_particles(len(x)), np.tile(small.masses, 45), positions=x,
-                           box=small.box * np.array([3, 3, 5])[:, None])
+    system = sponge.System(
+        sponge.Topology.of_particles(len(x)),
+        np.tile(small.masses, 45),
+        positions=x,
+        box=small.box * np.array([3, 3, 5])[:, None],
+    )
     widths = np.tile(one.widths, 45)
     if kinds > 2:
         widths *= 1 + 1e-13 * np.arange(len(x))
-    added = system.add(sponge.ChargeEquilibration(
-        *(np.tile(v, 45) for v in one.params.values()), widths, groups=np.repeat(np.arange(45), 27), cutoff=0.65,
-        tolerance=1e-3, convergence=1e-9))
+    added = system.add(
+        sponge.ChargeEquilibration(
+            *(np.tile(v, 45) for v in one.params.values()),
+            widths,
+            groups=np.repeat(np.arange(45), 27),
+            cutoff=0.65,
+            tolerance=1e-3,
+            convergence=1e-9,
+        )
+    )
     added.grid = 45, 45, 75
     single = sponge.Engine(small, "double", names=[one.name])
     single.compute()
@@ -229,6 +257,7 @@ def test_copies_of_a_cell_have_its_charges(kinds):
 @pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(500, 5.0, 0.001), sponge.VelocityVerlet(0.001)])
 def test_looking_at_energies_changes_no_step(integrator):
     """Even between steps, where charges are solved for once more, and where lists are rebuilt for a look."""
+
     def run(report):
         system, _ = melt(precision=1e-4)
         sim = sponge.Simulation(system, integrator, seed=2)
@@ -260,8 +289,9 @@ def test_atoms_of_clusters_that_are_far_apart(module):
 def test_decoupling_and_splits_are_refused():
     system, added = melt()
     with pytest.raises(ValueError, match="'charge_equilibration': its energy cannot be split by a sampling method"):
-        sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.001),
-                          sampling=[sponge.SITS(range(5), [300.0, 330.0])])
+        sponge.Simulation(
+            system, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[sponge.SITS(range(5), [300.0, 330.0])]
+        )
     with pytest.raises(ValueError, match="ChargeEquilibration 'charge_equilibration' acts on all pairs of atoms"):
         alchemy.decouple(system, range(5))
 
@@ -278,11 +308,19 @@ def test_pairs_that_others_exclude_count():
 def test_only_one_potential_may_find_charges():
     """Others would count twice, or not see them."""
     system, added = melt()
-    for other, message in ((sponge.ChargeEquilibration(*added.params.values(), 0.06), "no charges of its own"),
-                           (sponge.InducedDipoles(np.zeros(27), np.full(27, 1e-3), cutoff=0.65),
-                            "charges must be fixed, got those of ChargeEquilibration"),
-                           (sponge.NetworkCharges(learn.ChargeNetwork.init(core.random.key(0), ["Na"], cutoff=0.3),
-                                                  elements=["Na"] * 27), "'charge_equilibration' has charges of its")):
+    for other, message in (
+        (sponge.ChargeEquilibration(*added.params.values(), 0.06), "no charges of its own"),
+        (
+            sponge.InducedDipoles(np.zeros(27), np.full(27, 1e-3), cutoff=0.65),
+            "charges must be fixed, got those of ChargeEquilibration",
+        ),
+        (
+            sponge.NetworkCharges(
+                learn.ChargeNetwork.init(core.random.key(0), ["Na"], cutoff=0.3), elements=["Na"] * 27
+            ),
+            "'charge_equilibration' has charges of its",
+        ),
+    ):
         with pytest.raises(ValueError, match=message):
             system.add(other)
 
@@ -341,10 +379,12 @@ def test_what_is_refused():
     added.params["hardnesses"][3] = -1.0
     with pytest.raises(ValueError, match="hardnesses must be finite and >= 0, got -1.0 for"):
         system.energy()
-    for options, message in (({"groups": [0.0, 1.7]}, "indices must be integers"),
-                             ({"widths": [0.05] * 3}, r"one for each of 2 atoms, got shape \(3,\)"),
-                             ({"totals": [0, 1]}, r"one for each of 1 groups, got shape \(2,\)"),
-                             ({"tolerance": 0.6}, "tolerance must lie between 0 and 0.5, got 0.6")):
+    for options, message in (
+        ({"groups": [0.0, 1.7]}, "indices must be integers"),
+        ({"widths": [0.05] * 3}, r"one for each of 2 atoms, got shape \(3,\)"),
+        ({"totals": [0, 1]}, r"one for each of 1 groups, got shape \(2,\)"),
+        ({"tolerance": 0.6}, "tolerance must lie between 0 and 0.5, got 0.6"),
+    ):
         with pytest.raises(ValueError, match=message):
             sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0], **{"widths": 0.05, **options})
     system, added = melt()
@@ -365,6 +405,9 @@ def test_what_is_refused():
         system.energy()
     system, _ = melt(precision=1e-30)
     sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=1)
-    with pytest.raises(RuntimeError, match=r"at step \d+, derivatives by the charges must agree to 1e-30 kJ/mol/e, got "
-                       r".* on .* after \d+ iterations"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"at step \d+, derivatives by the charges must agree to 1e-30 kJ/mol/e, got "
+        r".* on .* after \d+ iterations",
+    ):
         sim.run(1)

@@ -55,8 +55,9 @@ def twin(gb, x):
             s = p["scales"][j] * (p["radii"][j] - model.offset)
             if r + s > rho:
                 low, up = max(rho, abs(r - s)), r + s
-                integral += 0.5 * (1 / low - 1 / up + 0.25 * (r - s * s / r) * (up**-2 - low**-2) + 0.5
-                                   * math.log(low / up) / r)
+                integral += 0.5 * (
+                    1 / low - 1 / up + 0.25 * (r - s * s / r) * (up**-2 - low**-2) + 0.5 * math.log(low / up) / r
+                )
                 if rho < s - r:
                     integral += 1 / rho - 1 / low
             if model.neck and r < p["radii"][i] + p["radii"][j] + 0.68:
@@ -64,9 +65,12 @@ def twin(gb, x):
                 value = {}
                 for name, table in (("d", d0), ("m", m0)):
                     (a, u), (b, v) = ((math.floor(t), t - math.floor(t)) for t in at)
-                    value[name] = ((1 - u) * (1 - v) * table[a, b] + (1 - u) * v * table[a, b + 1] + u * (1 - v)
-                                   * table[a + 1, b]
-                                   + u * v * table[a + 1, b + 1])
+                    value[name] = (
+                        (1 - u) * (1 - v) * table[a, b]
+                        + (1 - u) * v * table[a, b + 1]
+                        + u * (1 - v) * table[a + 1, b]
+                        + u * v * table[a + 1, b + 1]
+                    )
                 z = (r - value["d"]) / 0.1
                 integral += model.neck * value["m"] / (1 + z**2 + 0.3 * z**6)
         if model.rescaling is None:
@@ -144,8 +148,14 @@ def test_an_atom_inside_another():
 
 # ---------------------------------------------------------------------------------------------------------- kernels
 @settings(max_examples=25, deadline=None)
-@given(st.sampled_from(MODELS), st.integers(1, 40), st.integers(0, 10**6), st.sampled_from([0.0, 0.7]),
-       st.sampled_from([0.0, 28.4]), st.sampled_from([None, 0.4]))
+@given(
+    st.sampled_from(MODELS),
+    st.integers(1, 40),
+    st.integers(0, 10**6),
+    st.sampled_from([0.0, 0.7]),
+    st.sampled_from([0.0, 28.4]),
+    st.sampled_from([None, 0.4]),
+)
 def test_kernels_are_the_pure_energy(model, n, seed, kappa, tension, cutoff):
     """Energy, forces and virial, for any number of atoms, padding and all."""
     gb, x = solvent(n, model, seed, kappa=kappa, surface_tension=tension, cutoff=cutoff), cluster(n, seed)
@@ -195,8 +205,10 @@ def openmm_solvent(model, periodic, cutoff, kappa):
     topology = app.Topology()
     residue = topology.addResidue("ALA", topology.addChain())
     ours = sponge.load(*sponge.example_files("alanine-dipeptide")).topology
-    atoms = [topology.addAtom(name, app.Element.getByAtomicNumber(int(z)), residue)
-             for name, z in zip(ours.names, ours.elements)]
+    atoms = [
+        topology.addAtom(name, app.Element.getByAtomicNumber(int(z)), residue)
+        for name, z in zip(ours.names, ours.elements)
+    ]
     for i, j in ours.bonds:
         topology.addBond(atoms[i], atoms[j])
     kind = getattr(forces, f"GBSA{kinds[model]}Force")
@@ -268,8 +280,10 @@ def test_a_long_cutoff_takes_a_multiple_of_the_charges_off():
     assert system_of(gb, x).forces() == pytest.approx(system_of(plain, x).forces(), rel=1e-8, abs=1e-7)
 
 
-@pytest.mark.parametrize("box, cutoff, message", [(2.0, None, "without cut-off has no box"),
-                                                  (2.0, 1.1, "must be at most half the smallest box edge")])
+@pytest.mark.parametrize(
+    "box, cutoff, message",
+    [(2.0, None, "without cut-off has no box"), (2.0, 1.1, "must be at most half the smallest box edge")],
+)
 def test_boxes_that_do_not_go_with_the_cutoff(box, cutoff, message):
     system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), positions=np.zeros((2, 3)), box=[box] * 3)
     with pytest.raises(ValueError, match=message):
@@ -285,8 +299,10 @@ def test_derivatives_by_positions_and_all_parameters(model):
 
 
 # ----------------------------------------------------------------------------------------------- parameters, errors
-@pytest.mark.parametrize("model, openmm_class", [("hct", "GBSAHCTForce"), ("obc2", "GBSAOBC2Force"),
-                                                 ("gbn", "GBSAGBnForce"), ("gbn2", "GBSAGBn2Force")])
+@pytest.mark.parametrize(
+    "model, openmm_class",
+    [("hct", "GBSAHCTForce"), ("obc2", "GBSAOBC2Force"), ("gbn", "GBSAGBnForce"), ("gbn2", "GBSAGBn2Force")],
+)
 def test_standard_radii_and_screening(model, openmm_class):
     """Those of another program for groups that the rules distinguish."""
     app = pytest.importorskip("openmm.app")
@@ -308,27 +324,36 @@ def test_standard_radii_and_screening(model, openmm_class):
         for link in links.split():
             topology.addBond(*(atoms[a] for a in link.split("-")))
     n = topology.getNumAtoms()
-    ours = sponge.Topology([a.name for a in topology.atoms()], [a.element.atomic_number for a in topology.atoms()],
-                           [a.residue.index for a in topology.atoms()], [r.name for r in topology.residues()],
-                           [r.id for r in topology.residues()], [0] * topology.getNumResidues(), ["A"],
-                           [(a.index, b.index) for a, b in topology.bonds()])
+    ours = sponge.Topology(
+        [a.name for a in topology.atoms()],
+        [a.element.atomic_number for a in topology.atoms()],
+        [a.residue.index for a in topology.atoms()],
+        [r.name for r in topology.residues()],
+        [r.id for r in topology.residues()],
+        [0] * topology.getNumResidues(),
+        ["A"],
+        [(a.index, b.index) for a, b in topology.bonds()],
+    )
     found = gb_tables.standard_parameters(ours, model)
     expected = np.array(getattr(internal, openmm_class).getStandardParameters(topology), float)
     assert np.stack(list(found.values()), 1).shape == expected.shape == (n, 5 if model == "gbn2" else 2)
     assert np.stack(list(found.values()), 1) == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize("options, message", [
-    (dict(model="pb"), "model must be one of hct, obc1, obc2, gbn, gbn2, got 'pb'"),
-    (dict(radii=[0.15, 0.005]), "radii must be above the offset 0.009 nm, got 0.005 for atom 1"),
-    (dict(radii=[0.15, 0.21], model="gbn2"), "radii must lie between 0.1 and 0.2 nm, got 0.21 for atom 1"),
-    (dict(cutoff=0.0), "cutoff must be a positive number .nm., got 0.0"),
-    (dict(kappa=-1.0), "kappa must be a number >= 0"),
-    (dict(solvent_dielectric=0.0), "solvent_dielectric must be positive"),
-    (dict(charges=[1.0, np.nan]), "charges must be finite, got nan at 1"),
-    (dict(scales=[1.0]), r"scales must have shape \(2,\), got \(1,\)"),
-    (dict(model="hct", alpha=1.0), "does not rescale"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(model="pb"), "model must be one of hct, obc1, obc2, gbn, gbn2, got 'pb'"),
+        (dict(radii=[0.15, 0.005]), "radii must be above the offset 0.009 nm, got 0.005 for atom 1"),
+        (dict(radii=[0.15, 0.21], model="gbn2"), "radii must lie between 0.1 and 0.2 nm, got 0.21 for atom 1"),
+        (dict(cutoff=0.0), "cutoff must be a positive number .nm., got 0.0"),
+        (dict(kappa=-1.0), "kappa must be a number >= 0"),
+        (dict(solvent_dielectric=0.0), "solvent_dielectric must be positive"),
+        (dict(charges=[1.0, np.nan]), "charges must be finite, got nan at 1"),
+        (dict(scales=[1.0]), r"scales must have shape \(2,\), got \(1,\)"),
+        (dict(model="hct", alpha=1.0), "does not rescale"),
+    ],
+)
 def test_errors(options, message):
     given = dict(charges=[1.0, -1.0], radii=[0.15, 0.15], scales=[0.8, 0.8]) | options
     with pytest.raises(ValueError, match=message):
@@ -338,4 +363,3 @@ def test_errors(options, message):
 def test_parameters_for_other_atoms_than_the_systems():
     with pytest.raises(ValueError, match="for each of 3 atoms, got 2"):
         system_of(solvent(2, "obc2"), np.zeros((3, 3)))
-

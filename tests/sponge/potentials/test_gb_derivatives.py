@@ -29,7 +29,8 @@ def moves_of(gb, x, seed=0):
     """A vector over parameters and positions."""
     rng = np.random.default_rng(seed)
     return {key: np.abs(values) * rng.normal(size=values.shape) for key, values in gb.params.items()}, rng.normal(
-        size=x.shape)
+        size=x.shape
+    )
 
 
 def check_against_the_pure_form(gb, x, box=None, rel=1e-11):
@@ -44,8 +45,11 @@ def check_against_the_pure_form(gb, x, box=None, rel=1e-11):
     for key in gb.params:
         near(found[key], expected[key], key)
     if box is not None:
-        near(core.grad(lambda box: compiled({}, x, box))(box), core.grad(lambda box: gb.energy(gb.params, x, box))(box),
-             "box")
+        near(
+            core.grad(lambda box: compiled({}, x, box))(box),
+            core.grad(lambda box: gb.energy(gb.params, x, box))(box),
+            "box",
+        )
     moves, v = moves_of(gb, x)
     by_param, by_position = core.hvp(lambda p, x: compiled({"gb": p}, x), (gb.params, x), (moves, v))
     wanted, wanted_by_position = core.hvp(lambda p, x: gb.energy(p, x, box), (gb.params, x), (moves, v))
@@ -62,8 +66,10 @@ def test_derivatives_are_those_of_the_pure_form(model, cutoff, box, kappa):
     check_against_the_pure_form(solvent(29, model, 1, kappa=kappa, cutoff=cutoff), cluster(29, 1, spacing), box)
 
 
-@pytest.mark.parametrize("cutoff, box, options", [
-    (None, None, {"implicit_solvent": "gbn2"}), (1.0, np.diag([2.0, 2.0, 2.0]), {"implicit_solvent": "obc2"})])
+@pytest.mark.parametrize(
+    "cutoff, box, options",
+    [(None, None, {"implicit_solvent": "gbn2"}), (1.0, np.diag([2.0, 2.0, 2.0]), {"implicit_solvent": "obc2"})],
+)
 def test_derivatives_of_a_peptide(cutoff, box, options):
     """Radii from rules stand at knots of the tables of necks, or next to them by a rounding error; the box is about as
     small as the peptide.
@@ -143,8 +149,9 @@ def test_derivatives_are_the_same_for_any_number_of_threads(cutoff):
             core.set_threads(threads)
             engine.compute()
             by_param, by_position = gb.parameter_product(gb.params, x, None, *moves_of(gb, x))
-            found.append(np.concatenate([*gb.param_gradients(engine).values(), *by_param.values(),
-                                         by_position.reshape(-1)]))
+            found.append(
+                np.concatenate([*gb.param_gradients(engine).values(), *by_param.values(), by_position.reshape(-1)])
+            )
     finally:
         core.set_threads(before)
     assert np.array_equal(*found)

@@ -15,8 +15,9 @@ EXCLUSIONS = [[0, 1], [1, 2], [0, 2], [5, 8]]
 
 
 def cluster(x, charges, polarizabilities, thole=None, **options):
-    system = sponge.System(sponge.Topology.of_particles(len(x)), np.ones(len(x)), positions=x,
-                           exclusions=options.pop("exclusions", ()))
+    system = sponge.System(
+        sponge.Topology.of_particles(len(x)), np.ones(len(x)), positions=x, exclusions=options.pop("exclusions", ())
+    )
     return system, system.add(sponge.InducedDipoles(charges, polarizabilities, thole, method="none", **options))
 
 
@@ -26,12 +27,23 @@ def melt(seed=0, net=0.0, exclusions=EXCLUSIONS, grid=None, box=BOX, **options):
     cell = np.stack(np.meshgrid(*[np.arange(3)] * 3), axis=-1).reshape(-1, 3)
     charges = rng.normal(scale=0.6, size=27)
     polarizabilities = np.where(np.arange(27) % 5 == 0, 0.0, rng.uniform(5e-4, 3e-3, 27))
-    system = sponge.System(sponge.Topology.of_particles(27), np.full(27, 20.0), box=box, exclusions=exclusions,
-                           positions=cell / 3 @ BOX + rng.normal(scale=0.03, size=(27, 3)))
-    defaults = {"thole": rng.uniform(0.06, 0.12, 27), "cutoff": 0.65, "tolerance": 1e-4, "convergence": 1e-12,
-                "method": "none" if box is None else "pme"}
-    added = system.add(sponge.InducedDipoles(charges + (net - charges.sum()) / 27, polarizabilities,
-                                             **{**defaults, **options}))
+    system = sponge.System(
+        sponge.Topology.of_particles(27),
+        np.full(27, 20.0),
+        box=box,
+        exclusions=exclusions,
+        positions=cell / 3 @ BOX + rng.normal(scale=0.03, size=(27, 3)),
+    )
+    defaults = {
+        "thole": rng.uniform(0.06, 0.12, 27),
+        "cutoff": 0.65,
+        "tolerance": 1e-4,
+        "convergence": 1e-12,
+        "method": "none" if box is None else "pme",
+    }
+    added = system.add(
+        sponge.InducedDipoles(charges + (net - charges.sum()) / 27, polarizabilities, **{**defaults, **options})
+    )
     added.grid = grid
     return system, added
 
@@ -56,11 +68,18 @@ def test_an_atom_in_the_field_of_a_charge():
 def test_the_polarizability_of_two_atoms_is_that_of_applequist():
     """Along their line and across, in the field of two charges that are far away."""
     a, b, r, far = 0.001, 0.0015, 0.25, 2000.0
-    for direction, expected in (([1, 0, 0], (a + b + 4 * a * b / r**3) / (1 - 4 * a * b / r**6)),
-                                ([0, 1, 0], (a + b - 2 * a * b / r**3) / (1 - a * b / r**6))):
+    for direction, expected in (
+        ([1, 0, 0], (a + b + 4 * a * b / r**3) / (1 - 4 * a * b / r**6)),
+        ([0, 1, 0], (a + b - 2 * a * b / r**3) / (1 - a * b / r**6)),
+    ):
         away = far * np.array(direction, float)
-        system, added = cluster([[0, 0, 0], [r, 0, 0], -away, away], [0.0, 0.0, 1e6, -1e6], [a, b, 0.0, 0.0],
-                                exclusions=[[2, 3]], convergence=1e-13)
+        system, added = cluster(
+            [[0, 0, 0], [r, 0, 0], -away, away],
+            [0.0, 0.0, 1e6, -1e6],
+            [a, b, 0.0, 0.0],
+            exclusions=[[2, 3]],
+            convergence=1e-13,
+        )
         moment = added.dipoles(system.positions).sum(0) @ direction
         assert moment / (2e6 / far**2) == pytest.approx(expected, rel=2e-7)
 
@@ -89,8 +108,9 @@ def test_boxes_are_those_of_sums_over_images_and_waves():
     exclusions = [[7, 8], [0, 1], [2, 3], [5, 6], *np.argwhere(np.triu((distance > 0.6) & (distance < 0.7)))[:3]]
     assert len(exclusions) > 4
     system = sponge.System(sponge.Topology.of_particles(9), np.ones(9), box=BOX, exclusions=exclusions, positions=x)
-    added = system.add(sponge.InducedDipoles(charges, polarizabilities, 0.39, cutoff=0.6, tolerance=1e-7,
-                                             convergence=1e-12))
+    added = system.add(
+        sponge.InducedDipoles(charges, polarizabilities, 0.39, cutoff=0.6, tolerance=1e-7, convergence=1e-12)
+    )
     added.grid = (120, 120, 120)
     there = x + np.where(np.arange(9)[:, None] == 8, 1e-7, 0.0)  # one over the distance is taken off again
     matrix = twin.matrix_of(there, polarizabilities, np.full(9, 0.39), exclusions, BOX, 4.0, 2, 13)
@@ -104,10 +124,20 @@ def test_without_polarizabilities_it_is_the_coulomb_energy():
     for box, method in ((BOX, "pme"), (None, "none")):
         system, added = melt(box=box, grid=None if box is None else (24, 24, 24))
         added.params["polarizabilities"][:] = 0.0
-        plain = sponge.System(system.topology, system.masses, box=box, positions=system.positions,
-                              exclusions=EXCLUSIONS)
-        plain.add(sponge.Nonbonded(added.params["charges"], np.ones(27), np.zeros(27), method=method, cutoff=0.65,
-                                   alpha=added.alpha or None, grid=added.grid))
+        plain = sponge.System(
+            system.topology, system.masses, box=box, positions=system.positions, exclusions=EXCLUSIONS
+        )
+        plain.add(
+            sponge.Nonbonded(
+                added.params["charges"],
+                np.ones(27),
+                np.zeros(27),
+                method=method,
+                cutoff=0.65,
+                alpha=added.alpha or None,
+                grid=added.grid,
+            )
+        )
         energy, forces, dipoles, _ = computed(system, added)
         engine = sponge.Engine(plain, "double")
         engine.compute()
@@ -124,8 +154,9 @@ def test_stiff_drude_oscillators_have_the_same_dipoles():
     charges, alpha = rng.normal(scale=0.5, size=n), rng.uniform(5e-4, 1.5e-3, n)
     system, added = cluster(x, charges, alpha)
     pairs = np.stack([np.arange(n, 2 * n), np.arange(n)], 1)
-    drude = sponge.System(sponge.Topology.of_particles(2 * n), np.ones(2 * n), positions=np.concatenate([x, x]),
-                          exclusions=pairs)
+    drude = sponge.System(
+        sponge.Topology.of_particles(2 * n), np.ones(2 * n), positions=np.concatenate([x, x]), exclusions=pairs
+    )
     drude.add(sponge.Nonbonded(np.zeros(2 * n), np.ones(2 * n), np.zeros(2 * n), method="none"))
     drude.add(sponge.drude_spring(pairs, charge=1.0, polarizability=alpha))
     near = []
@@ -189,8 +220,12 @@ def test_forces_and_derivatives_by_parameters_are_those_of_differences(box):
 
     for index in ((0, 0), (13, 1), (26, 2)):
         assert -forces[index] == pytest.approx(difference(system.positions, index, step), rel=1e-6, abs=2e-5)
-    for name, k, step in (("charges", 3, 1e-4), ("charges", 5, 1e-4), ("polarizabilities", 4, 1e-7),
-                          *(("thole", k, 1e-5) for k in np.argsort(-np.abs(slopes["thole"]))[:2])):
+    for name, k, step in (
+        ("charges", 3, 1e-4),
+        ("charges", 5, 1e-4),
+        ("polarizabilities", 4, 1e-7),
+        *(("thole", k, 1e-5) for k in np.argsort(-np.abs(slopes["thole"]))[:2]),
+    ):
         assert abs(slopes[name][k]) > 1e-2
         assert slopes[name][k] == pytest.approx(difference(added.params[name], k, step), rel=1e-6, abs=1e-6), name
     slope = difference(added.params, "thole", 1e-5)  # of all at once
@@ -216,12 +251,19 @@ def test_the_response_of_dipoles_is_symmetric():
 # ----------------------------------------------------------------------------------------------------------------- runs
 def water(n=64, cutoff=0.6, tolerance=1e-4, **options):
     """Rigid waters with charges and polarizabilities like those of AMOEBA."""
-    system = sponge.create_system(build.water_box("tip3p", n=n), ["amber14/tip3p"], constraints="h-bonds",
-                                  method="cutoff", cutoff=cutoff)
+    system = sponge.create_system(
+        build.water_box("tip3p", n=n), ["amber14/tip3p"], constraints="h-bonds", method="cutoff", cutoff=cutoff
+    )
     system.nonbonded.params["charges"][:] = 0.0
-    return system, system.add(sponge.InducedDipoles(
-        np.tile([-0.52, 0.26, 0.26], n), np.tile([8.37e-4, 4.96e-4, 4.96e-4], n), cutoff=cutoff, tolerance=tolerance,
-        **options))
+    return system, system.add(
+        sponge.InducedDipoles(
+            np.tile([-0.52, 0.26, 0.26], n),
+            np.tile([8.37e-4, 4.96e-4, 4.96e-4], n),
+            cutoff=cutoff,
+            tolerance=tolerance,
+            **options,
+        )
+    )
 
 
 def test_energy_is_conserved():
@@ -241,8 +283,12 @@ def test_runs_resume_bit_for_bit_whatever_is_reported(tmp_path):
 
     def simulation():
         system, _ = water()
-        return sponge.Simulation(system, sponge.LangevinMiddle(300, 5.0, 0.002), seed=2,
-                                 barostat=sponge.MonteCarloBarostat(pressure=1.0, every=7))
+        return sponge.Simulation(
+            system,
+            sponge.LangevinMiddle(300, 5.0, 0.002),
+            seed=2,
+            barostat=sponge.MonteCarloBarostat(pressure=1.0, every=7),
+        )
 
     try:
         for n, report in ((1, []), (2, [sponge.Callback(3, lambda sim: sim.energies())])):
@@ -267,12 +313,19 @@ def test_many_copies_of_a_box_have_the_energy_and_dipoles_of_one():
     system.remove("nonbonded")
     energy, forces, dipoles, _ = computed(system, added)
     shifts = np.array(np.meshgrid(*[range(3)] * 3)).reshape(3, -1).T @ system.box
-    whole = sponge.System(sponge.Topology.of_particles(27 * 648), np.ones(27 * 648), box=3 * system.box,
-                          positions=np.concatenate([system.positions + s for s in shifts]),
-                          exclusions=np.concatenate([system.exclusions + 648 * k for k in range(27)]))
+    whole = sponge.System(
+        sponge.Topology.of_particles(27 * 648),
+        np.ones(27 * 648),
+        box=3 * system.box,
+        positions=np.concatenate([system.positions + s for s in shifts]),
+        exclusions=np.concatenate([system.exclusions + 648 * k for k in range(27)]),
+    )
     p = added.params
-    many = whole.add(sponge.InducedDipoles(np.tile(p["charges"], 27), np.tile(p["polarizabilities"], 27), cutoff=0.8,
-                                           tolerance=1e-4, convergence=1e-11))
+    many = whole.add(
+        sponge.InducedDipoles(
+            np.tile(p["charges"], 27), np.tile(p["polarizabilities"], 27), cutoff=0.8, tolerance=1e-4, convergence=1e-11
+        )
+    )
     many.grid = (72, 72, 72)
     found, many_forces, many_dipoles, engine = computed(whole, many)
     assert engine.plans[many.name].rows.shape[0] > 1
@@ -292,9 +345,11 @@ def test_what_is_refused():
         made([1.0, 2.0], [1.0, 2.0], method="reaction_field")
     with pytest.raises(BoxError, match="'pme' must be used with a periodic box, got none"):
         sponge.System(sponge.Topology.of_particles(2), [1, 1], positions=np.eye(3)[:2]).add(made([1, 2], [0, 0]))
-    for name, value, message in (("polarizabilities", -1e-3, "must be finite and >= 0, got -0.001 for"),
-                                 ("thole", 0.0, "must be finite and > 0, got 0.0 for"),
-                                 ("charges", np.nan, "must be finite, got nan for")):
+    for name, value, message in (
+        ("polarizabilities", -1e-3, "must be finite and >= 0, got -0.001 for"),
+        ("thole", 0.0, "must be finite and > 0, got 0.0 for"),
+        ("charges", np.nan, "must be finite, got nan for"),
+    ):
         system, added = melt()
         added.params[name][3] = value
         with pytest.raises(ValueError, match=f"{name} {message}"):
@@ -307,8 +362,9 @@ def test_what_is_refused():
         melt(method="none")
     system, added = melt()
     with pytest.raises(ValueError, match="'induced_dipoles': their energy cannot be split by a sampling method"):
-        sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.001),
-                          sampling=[sponge.SITS(range(5), [300.0, 330.0])])
+        sponge.Simulation(
+            system, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[sponge.SITS(range(5), [300.0, 330.0])]
+        )
     with pytest.raises(ValueError, match="has charges or dipoles that are not counted"):
         sponge.differentiate.observables.dipole(system)(system.params(), system.positions)
 
@@ -316,8 +372,11 @@ def test_what_is_refused():
 def test_dipoles_that_do_not_converge_are_reported():
     system, added = melt(convergence=1e-30)
     sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=1)
-    with pytest.raises(RuntimeError, match=r"at step \d+, dipoles must agree with their fields to 1e-30 e nm, got .* "
-                                           r"on .* after \d+ iterations"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"at step \d+, dipoles must agree with their fields to 1e-30 e nm, got .* "
+        r"on .* after \d+ iterations",
+    ):
         sim.run(1)
 
 
@@ -338,8 +397,11 @@ def test_a_polarization_catastrophe_is_reported():
     """Named for two undamped atoms closer than (4 alpha^2)^(1/6), for three farther apart, and for two at one place."""
     x = np.array([[0, 0, 0], [0, 0, 0.125], [0.7, 0, 0.0625]])  # the field is orthogonal to what grows without limit
     system, added = cluster(x, [0.0, 0.0, 1.0], [0.001, 0.001, 0.0])
-    with pytest.raises(RuntimeError, match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe\): "
-                                           r"atom 0 .* and atom 1 .*, 0.125 nm apart, are too close"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe\): "
+        r"atom 0 .* and atom 1 .*, 0.125 nm apart, are too close",
+    ):
         system.energy()
     with pytest.raises(RuntimeError, match=r"falls without limit with that of atom [01] \(polarization catastrophe"):
         added.energy(added.params, x, None)
@@ -347,8 +409,9 @@ def test_a_polarization_catastrophe_is_reported():
     assert system.energy(apart) == pytest.approx(float(added.energy(added.params, apart, None)), rel=1e-10)
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)  # where no atom feels a field
     for spacing, stable in ((0.2, False), (0.3, True)):
-        crystal = sponge.System(sponge.Topology.of_particles(64), np.ones(64), box=4 * spacing * np.eye(3),
-                                positions=spacing * lattice)
+        crystal = sponge.System(
+            sponge.Topology.of_particles(64), np.ones(64), box=4 * spacing * np.eye(3), positions=spacing * lattice
+        )
         crystal.add(sponge.InducedDipoles((-1.0) ** lattice.sum(1), np.full(64, 2e-3), None, cutoff=0.39))
         if stable:
             np.testing.assert_allclose(crystal["induced_dipoles"].dipoles(crystal.positions, crystal.box), 0, atol=1e-7)
@@ -356,13 +419,19 @@ def test_a_polarization_catastrophe_is_reported():
         with pytest.raises(RuntimeError, match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe"):
             crystal.energy()
     x[1] = x[0]
-    with pytest.raises(RuntimeError, match=r"at step 0, polarizable atoms must not be at the same place, got atom 0 .* "
-                                           r"and atom 1"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"at step 0, polarizable atoms must not be at the same place, got atom 0 .* "
+        r"and atom 1",
+    ):
         system.energy(x)
     with pytest.raises(RuntimeError, match="must not be at the same place, got atoms 0 and 1"):
         added.energy(added.params, x, None)
     line = np.array([[0, 0, 0], [0, 0, 0.135], [0, 0, 0.27], [0, 0, 2.0]])
     system, added = cluster(line, [0.0, 0.0, 0.0, 1.0], [0.001, 0.001, 0.001, 0.0])
-    with pytest.raises(RuntimeError, match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe\), "
-                                           r"residual in e nm: got .* on atom [012] .* after \d+ iterations"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe\), "
+        r"residual in e nm: got .* on atom [012] .* after \d+ iterations",
+    ):
         system.energy()

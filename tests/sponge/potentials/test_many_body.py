@@ -15,8 +15,14 @@ from triskele.sponge.units import GAS_CONSTANT, angstrom, eV
 
 FILES = DATA / "many_body"
 REFERENCE = json.loads((FILES / "reference.json").read_text())  # LAMMPS 2025.7.22: see make_reference.py
-CLASSES = {"eam": sponge.EAM, "alloy": sponge.EAM, "fs": sponge.EAM, "sw": sponge.StillingerWeber,
-           "tersoff": sponge.Tersoff, "edip": sponge.EDIP}
+CLASSES = {
+    "eam": sponge.EAM,
+    "alloy": sponge.EAM,
+    "fs": sponge.EAM,
+    "sw": sponge.StillingerWeber,
+    "tersoff": sponge.Tersoff,
+    "edip": sponge.EDIP,
+}
 
 
 def system_of(potential, positions, box=None):
@@ -41,7 +47,8 @@ def test_energies_and_forces_of_lammps(name):
     assert sum(engine.energies().values()) == pytest.approx(case["energy"] * eV, rel=1e-10)
     assert np.max(np.abs(engine.forces - forces)) < 1e-9 * np.max(np.abs(forces))
     assert float(potential.energy(potential.params, system.positions, system.box)) == pytest.approx(
-        case["energy"] * eV, rel=1e-10)
+        case["energy"] * eV, rel=1e-10
+    )
 
 
 def cluster(n, seed, least=2.0):
@@ -61,8 +68,15 @@ def test_eam_is_its_twin(file, seed):
     types[:2] = 0, 1
     potential = sponge.EAM.read(FILES / file, np.array(["Cu", "Ni"])[types])
     tables = {"embedding": 1 / eV, "density": 1.0, "pair": 1 / (eV * angstrom)}
-    expected = twins.eam(types, **{k: potential.params[k] * unit for k, unit in tables.items()}, drho=potential.drho,
-                         dr=potential.dr / angstrom, cutoff=potential.cutoff / angstrom, positions=x, box=None)
+    expected = twins.eam(
+        types,
+        **{k: potential.params[k] * unit for k, unit in tables.items()},
+        drho=potential.drho,
+        dr=potential.dr / angstrom,
+        cutoff=potential.cutoff / angstrom,
+        positions=x,
+        box=None,
+    )
     assert system_of(potential, x * angstrom).energy() == pytest.approx(expected * eV, rel=1e-11)
 
 
@@ -107,8 +121,7 @@ def test_a_run_conserves_energy_and_does_not_depend_on_threads():
         core.set_threads(n)
         try:
             simulation = warm(copper(8))
-            total = [simulation.energies()["total"] for _ in range(2)
-                     if simulation.run(150) is None]
+            total = [simulation.energies()["total"] for _ in range(2) if simulation.run(150) is None]
         finally:
             core.set_threads(before)
         assert abs(total[1] - total[0]) < 1e-3 * simulation.kinetic_energy
@@ -134,8 +147,12 @@ def test_rows_follow_atoms_that_move_far_and_boxes_that_change():
 def test_constant_pressure_vmap_and_pickle():
     system = copper()
     box = system.box.copy()
-    simulation = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=2,
-                                   barostat=sponge.StochasticCellRescaling(pressure=1.0))
+    simulation = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+        seed=2,
+        barostat=sponge.StochasticCellRescaling(pressure=1.0),
+    )
     simulation.run(100)
     assert np.isfinite(simulation.kinetic_energy) and not np.array_equal(simulation.box, box)
     energy = system.energy_function()
@@ -152,29 +169,35 @@ def changed(tmp_path, file, change):
     return path
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda t: t.replace("UNITS: metal", "UNITS: real"), "units 'metal'"),
-    (lambda t: t[: len(t) // 2], "ends too early|truncated"),
-    (lambda t: t.replace("e+00", "e+nan", 1), "must be a number"),
-    (lambda t: t + "1.0 2.0\n", "must end after its tables"),
-    (lambda t: "\n".join(t.split("\n")[2:]), "must"),
-    (lambda t: t.replace(" 5.0\n", " 9.0\n"), "evenly spaced"),
-    (lambda t: "", "0 lines"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.replace("UNITS: metal", "UNITS: real"), "units 'metal'"),
+        (lambda t: t[: len(t) // 2], "ends too early|truncated"),
+        (lambda t: t.replace("e+00", "e+nan", 1), "must be a number"),
+        (lambda t: t + "1.0 2.0\n", "must end after its tables"),
+        (lambda t: "\n".join(t.split("\n")[2:]), "must"),
+        (lambda t: t.replace(" 5.0\n", " 9.0\n"), "evenly spaced"),
+        (lambda t: "", "0 lines"),
+    ],
+)
 @pytest.mark.parametrize("file", ["copper.eam", "alloy.eam.alloy", "alloy.eam.fs"])
 def test_damaged_tables(tmp_path, file, change, message):
     with pytest.raises(FileFormatError, match=message):
         sponge.EAM.read(changed(tmp_path, file, change), ["Cu"])
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda t: t.replace("UNITS: metal", "UNITS: real"), "units 'metal'"),
-    (lambda t: t[: len(t) // 2], "truncated|three elements"),
-    (lambda t: t.replace(" 1", " one", 1), "must be a number|three elements"),
-    (lambda t: t + t, "one entry"),
-    (lambda t: "# nothing\n", "got none"),
-    (lambda t: "".join(t.splitlines(True)[:4]), "must have parameters for"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.replace("UNITS: metal", "UNITS: real"), "units 'metal'"),
+        (lambda t: t[: len(t) // 2], "truncated|three elements"),
+        (lambda t: t.replace(" 1", " one", 1), "must be a number|three elements"),
+        (lambda t: t + t, "one entry"),
+        (lambda t: "# nothing\n", "got none"),
+        (lambda t: "".join(t.splitlines(True)[:4]), "must have parameters for"),
+    ],
+)
 @pytest.mark.parametrize("file", ["compound.sw", "compound.tersoff", "compound.edip"])
 def test_damaged_parameters(tmp_path, file, change, message):
     elements = ["Ga", "N"] if file == "compound.sw" else ["Si", "C"]

@@ -16,8 +16,13 @@ LEANING = np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
 
 
 def network(total=0.0, **options):
-    made = learn.ChargeNetwork.init(core.random.key(1), ["H", "C", "N", "O"], total, cutoff=0.4,
-                                    **{"features": 8, "layers": 1, "dtype": np.float64, **options})
+    made = learn.ChargeNetwork.init(
+        core.random.key(1),
+        ["H", "C", "N", "O"],
+        total,
+        cutoff=0.4,
+        **{"features": 8, "layers": 1, "dtype": np.float64, **options},
+    )
     return dataclasses.replace(made, network=dataclasses.replace(made.network, scale=0.3))
 
 
@@ -26,12 +31,19 @@ def fluid(method="pme", seed=0, **options):
     rng = np.random.default_rng(seed)
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4
     box = None if method == "none" else LEANING
-    system = sponge.System(sponge.Topology.of_particles(64), np.full(64, 12.0), box=box,
-                           positions=lattice @ LEANING + rng.normal(scale=0.02, size=(64, 3)),
-                           exclusions=[[0, 1], [1, 2], [0, 2], [5, 7], [20, 21]])
+    system = sponge.System(
+        sponge.Topology.of_particles(64),
+        np.full(64, 12.0),
+        box=box,
+        positions=lattice @ LEANING + rng.normal(scale=0.02, size=(64, 3)),
+        exclusions=[[0, 1], [1, 2], [0, 2], [5, 7], [20, 21]],
+    )
     lj = (None, None) if "mixing" in options else (rng.uniform(0.2, 0.3, 64), rng.uniform(0.1, 1, 64))
-    system.add(sponge.Nonbonded(rng.normal(size=64), *lj, method=method, cutoff=0.7, switch=0.6, tolerance=1e-6,
-                                dielectric=1e9, **options))
+    system.add(
+        sponge.Nonbonded(
+            rng.normal(size=64), *lj, method=method, cutoff=0.7, switch=0.6, tolerance=1e-6, dielectric=1e9, **options
+        )
+    )
     system.add(sponge.pair14([[5, 7], [20, 21]], charge_product=0.1, sigma=0.2, epsilon=0.1))
     return system, rng.choice(["H", "C", "N", "O"], 64)
 
@@ -39,14 +51,24 @@ def fluid(method="pme", seed=0, **options):
 SYMMETRY = {"architecture": learn.BehlerParrinello, "angular": 1, "radial": 4}
 
 
-@pytest.mark.parametrize(("method", "some", "options"), [
-    pytest.param("pme", True, {}, marks=pytest.mark.slow), ("reaction_field", False, SYMMETRY), ("none", True, {}),
-    ("pme", True, {**SYMMETRY, "angular": 0, "radial": 12}), ("cutoff", False, {**SYMMETRY, "angular": 0})])
+@pytest.mark.parametrize(
+    ("method", "some", "options"),
+    [
+        pytest.param("pme", True, {}, marks=pytest.mark.slow),
+        ("reaction_field", False, SYMMETRY),
+        ("none", True, {}),
+        ("pme", True, {**SYMMETRY, "angular": 0, "radial": 12}),
+        ("cutoff", False, {**SYMMETRY, "angular": 0}),
+    ],
+)
 def test_energy_forces_and_derivatives_agree(method, some, options):
     system, elements = fluid(method)
     atoms = np.arange(60)[::-1] if some else None
-    potential = system.add(sponge.NetworkCharges(network(0.5, **options), atoms=atoms,
-                                                 elements=elements[: 60 if some else 64], scale14=0.5))
+    potential = system.add(
+        sponge.NetworkCharges(
+            network(0.5, **options), atoms=atoms, elements=elements[: 60 if some else 64], scale14=0.5
+        )
+    )
     check_potential(potential, system, order=2 if method == "none" else 1)
     charges = potential.charges(system.positions, system.box)
     assert charges.sum() == pytest.approx(0.5 + potential.params["charges"][60:].sum() * some)
@@ -58,8 +80,9 @@ def test_forces_with_a_table_of_lennard_jones_parameters():
     table = sponge.LJTable(np.arange(64) % 2, a=[[1e-6, 2e-6], [2e-6, 3e-6]], b=[[1e-3, 2e-3], [2e-3, 1e-3]])
     system, elements = fluid("cutoff", mixing=table)
     options = {**SYMMETRY, "angular": 0}
-    check_potential(system.add(sponge.NetworkCharges(network(0.5, **options), elements=elements, scale14=0.5)), system,
-                    order=1)
+    check_potential(
+        system.add(sponge.NetworkCharges(network(0.5, **options), elements=elements, scale14=0.5)), system, order=1
+    )
 
 
 def test_a_network_of_constant_charges_is_the_fixed_force_field():
@@ -177,8 +200,9 @@ def waters(frames, seed=0, charges=True, dipoles=True, offset=0.0):
     q = np.concatenate([-hydrogens.sum(1, keepdims=True), hydrogens], axis=1)
     x = x + offset
     moments = np.einsum("fa,fac->fc", q, x)
-    return learn.Dataset([["O", "H", "H"]] * frames, x, charges=q if charges else None,
-                         dipoles=moments if dipoles else None)
+    return learn.Dataset(
+        [["O", "H", "H"]] * frames, x, charges=q if charges else None, dipoles=moments if dipoles else None
+    )
 
 
 @pytest.mark.parametrize(("charges", "dipoles"), [(True, True), (False, True)])
@@ -208,14 +232,17 @@ def test_dipole_moments_of_ions_follow_the_origin():
     np.testing.assert_allclose(added.charges(x), errors.charges[0], atol=1e-12)
 
 
-@pytest.mark.parametrize(("data", "options", "message"), [
-    ({"energies": [0.0]}, {}, "must have charges or dipoles, got neither"),
-    ({"charges": [[0.5, 0.1]]}, {}, "frame 0: charges must add up to the network's total of 0 e, got 0.6 e"),
-    ({"dipoles": [[0.0, 0, 1]], "boxes": [np.eye(3)]}, {}, "frame 0: a periodic frame has no dipole moment"),
-    ({"charges": [[0.1, -0.1]]}, {"charge_weight": 0.0}, "weights must be >= 0, and one positive of"),
-    ({"charges": [[0.1, np.nan]]}, {}, r"frame 0: charges must be finite, got nan for atom 1 \(H\)"),
-    ({"charges": [[0.1, -0.1, 0.0]]}, {}, r"frame 0: charges must have shape \(2,\), got \(3,\)"),
-])
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ({"energies": [0.0]}, {}, "must have charges or dipoles, got neither"),
+        ({"charges": [[0.5, 0.1]]}, {}, "frame 0: charges must add up to the network's total of 0 e, got 0.6 e"),
+        ({"dipoles": [[0.0, 0, 1]], "boxes": [np.eye(3)]}, {}, "frame 0: a periodic frame has no dipole moment"),
+        ({"charges": [[0.1, -0.1]]}, {"charge_weight": 0.0}, "weights must be >= 0, and one positive of"),
+        ({"charges": [[0.1, np.nan]]}, {}, r"frame 0: charges must be finite, got nan for atom 1 \(H\)"),
+        ({"charges": [[0.1, -0.1, 0.0]]}, {}, r"frame 0: charges must have shape \(2,\), got \(3,\)"),
+    ],
+)
 def test_data_that_charges_cannot_be_learned_from(data, options, message):
     made = learn.ChargeNetwork.init(core.random.key(0), ["C", "H"], features=4, layers=1)
     with pytest.raises(ValueError, match=message):
@@ -253,15 +280,19 @@ def test_a_run_warns_once_outside_the_range_of_the_training_data(tmp_path):
     simulation(first).run(2)  # as the data: warnings are errors here
     close = first + np.array([[0.0, 0, 0], 0.4 * (first[0] - first[1]), [0.0, 0, 0]])
     run, apart = simulation(close), np.linalg.norm(close[1] - close[0])
-    with pytest.warns(sponge.errors.TrainingRangeWarning, match=rf"step 1: 'nonbonded' is used outside .*: .* is "
-                      rf"{apart:.3g} nm from an atom [OH], {legs.min() - apart:.2g} nm less than any"):
+    with pytest.warns(
+        sponge.errors.TrainingRangeWarning,
+        match=rf"step 1: 'nonbonded' is used outside .*: .* is "
+        rf"{apart:.3g} nm from an atom [OH], {legs.min() - apart:.2g} nm less than any",
+    ):
         run.run(2)
     run.run(400)
     third = first[0] + 0.6 * ((first[0] - first[1]) + (first[0] - first[2]))  # no closer than the other two
     with pytest.warns(sponge.errors.TrainingRangeWarning, match=r"has [\d.]+ neighbors H, counted with the envelope"):
         simulation(np.concatenate([first, third[None]])).run(1)
-    more = learn.train_charges(found, learn.Dataset([["O", "H", "H"]], [close], charges=[[-0.8, 0.4, 0.4]]), 1,
-                               validation=data).network
+    more = learn.train_charges(
+        found, learn.Dataset([["O", "H", "H"]], [close], charges=[[-0.8, 0.4, 0.4]]), 1, validation=data
+    ).network
     assert np.array(more.network.seen)[2, 0] < oxygen[0, 0], "further training widens the range"
 
 
@@ -277,7 +308,9 @@ def test_the_range_of_elements_without_data(tmp_path):
     elements = found.network.elements
     hydrogen, carbon = (np.array([elements.index(z)], np.int32) for z in (1, 6))
     assert outside(found.network, carbon, None, np.zeros((1, 3)), None) == (
-        0, "is of an element that the training data do not have")
+        0,
+        "is of an element that the training data do not have",
+    )
     assert "neighbors O" in outside(found.network, hydrogen, None, np.zeros((1, 3)), None)[1]
     legs = 0.06 * np.array([[0, 0, 0], [1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]])
     methane = learn.Dataset([["C", "H", "H", "H", "H"]], [legs], charges=[[-0.4, 0.1, 0.1, 0.1, 0.1]])

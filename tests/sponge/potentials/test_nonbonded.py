@@ -57,11 +57,15 @@ def random_fluid(n, seed, edge=2.2, lean=0.0, table=False, neutral=True, **optio
         options["mixing"] = LJTable(rng.integers(0, 3, n), a + a.T, b + b.T)
         nonbonded = Nonbonded(charges, **options)
     else:
-        nonbonded = Nonbonded(charges, rng.uniform(0.15, 0.3, n), rng.uniform(0, 0.8, n) * (rng.random(n) < 0.7),
-                              **options)
+        nonbonded = Nonbonded(
+            charges, rng.uniform(0.15, 0.3, n), rng.uniform(0, 0.8, n) * (rng.random(n) < 0.7), **options
+        )
     periodic = None if options["method"] == "none" else box
-    near = find_pairs(positions, periodic, 0.4,
-                      np.empty((0, 2), np.int32)) if periodic is not None else np.array([[0, 1], [2, 5]])
+    near = (
+        find_pairs(positions, periodic, 0.4, np.empty((0, 2), np.int32))
+        if periodic is not None
+        else np.array([[0, 1], [2, 5]])
+    )
     return system_of(nonbonded, positions, periodic, near[rng.random(len(near)) < 0.5])
 
 
@@ -74,8 +78,9 @@ def test_rock_salt_has_madelungs_energy(method):
     tolerance = 1e-9 if method == "ewald" else 1e-7  # the mesh of 1e-9 takes 4 GB
     salt = Nonbonded(charges, np.full(64, 0.1), np.zeros(64), method, cutoff=0.5, tolerance=tolerance)
     expected = -64 / 2 * COULOMB * MADELUNG / (a / 2)
-    assert energy_of(salt, 0.5 * a * sites,
-                     2 * a * np.eye(3)) == pytest.approx(expected, rel=1e-7 if method == "ewald" else 1e-6)
+    assert energy_of(salt, 0.5 * a * sites, 2 * a * np.eye(3)) == pytest.approx(
+        expected, rel=1e-7 if method == "ewald" else 1e-6
+    )
 
 
 def test_ewald_energy_does_not_depend_on_how_it_is_split():
@@ -101,9 +106,18 @@ def test_ljpme_is_the_lattice_sum_of_dispersion():
     sigma, epsilon = np.linspace(0.2, 0.3, n), np.linspace(0.2, 0.9, n)
     found = []
     for alpha in (5.5, 6.0):
-        lj = Nonbonded(np.zeros(n), sigma, epsilon, "ljpme", cutoff=0.79, lj_alpha=alpha, lj_grid=(80, 80, 80),
-                       grid=(8, 8, 8), order=6,
-                       mixing="geometric")
+        lj = Nonbonded(
+            np.zeros(n),
+            sigma,
+            epsilon,
+            "ljpme",
+            cutoff=0.79,
+            lj_alpha=alpha,
+            lj_grid=(80, 80, 80),
+            grid=(8, 8, 8),
+            order=6,
+            mixing="geometric",
+        )
         found.append(energy_of(lj, x, box) + shift(lj, x, box))
     shells = np.stack(np.meshgrid(*[np.arange(-12, 13)] * 3, indexing="ij"), -1).reshape(-1, 3) @ box
     c = 2 * np.sqrt(epsilon) * sigma**3
@@ -166,8 +180,7 @@ def test_switch_and_reaction_field_end_smoothly():
     box = 4 * np.eye(3)
     lj = Nonbonded([0, 0], [0.3, 0.3], [1, 1], "cutoff", cutoff=0.9, switch=0.7, dispersion_correction=False)
     field = Nonbonded([1, -1], [0.3, 0.3], [0, 0], "reaction_field", cutoff=0.9, dielectric=1e12)
-    at = lambda nonbonded: lambda r: nonbonded.energy(nonbonded.params, np.array([[0.0, 0, 0], [1.0, 0, 0]]) * r,
-                                                      box)
+    at = lambda nonbonded: lambda r: nonbonded.energy(nonbonded.params, np.array([[0.0, 0, 0], [1.0, 0, 0]]) * r, box)
     for nonbonded in (lj, field):
         assert at(nonbonded)(0.9 - 1e-9) == pytest.approx(0, abs=1e-9)
         assert core.grad(at(nonbonded))(np.array(0.9 - 1e-9)) == pytest.approx(0, abs=1e-5)
@@ -179,8 +192,9 @@ def test_switch_and_reaction_field_end_smoothly():
 def test_half_the_box_as_cut_off_counts_each_pair_once():
     x, box = fluid(30, 5, 1.8)
     rng = np.random.default_rng(5)
-    nonbonded = Nonbonded(rng.normal(0, 1, 30), np.full(30, 0.25), np.full(30, 0.5), "cutoff", cutoff=0.9,
-                          dispersion_correction=False)
+    nonbonded = Nonbonded(
+        rng.normal(0, 1, 30), np.full(30, 0.25), np.full(30, 0.5), "cutoff", cutoff=0.9, dispersion_correction=False
+    )
     images = np.stack(np.meshgrid(*[np.arange(-6, 7)] * 3, indexing="ij"), -1).reshape(-1, 3) @ box
     q = nonbonded.params["charges"]
     expected = 0.0
@@ -202,8 +216,9 @@ def test_pure_energy_of_reference_systems(name):
     nonbonded, box = system.nonbonded, system.box
     if nonbonded.method in ("pme", "ljpme"):
         alpha = splitting(nonbonded.cutoff, nonbonded.tolerance)
-        nonbonded.update(grid=grid_size(box, alpha, nonbonded.tolerance),
-                         lj_grid=grid_size(box, alpha, nonbonded.tolerance, True))
+        nonbonded.update(
+            grid=grid_size(box, alpha, nonbonded.tolerance), lj_grid=grid_size(box, alpha, nonbonded.tolerance, True)
+        )
     e = reference.energies
     expected = e["NonbondedForce"] if "NonbondedForce" in e else e["Nonbonded_direct"] + e["PME_reciprocal"]
     found = energy_of(nonbonded, reference.positions, box)
@@ -215,9 +230,14 @@ def test_pure_energy_of_reference_systems(name):
 # ---------------------------------------------------------------------------------------------------------- kernels
 # Each form is compiled once, so that not all combinations are tried.
 FORMS = [
-    dict(method="pme", tolerance=1e-4), dict(method="ewald", tolerance=1e-4), dict(method="ljpme", tolerance=1e-4),
-    dict(method="reaction_field", mixing="geometric", switch=0.55), dict(method="cutoff", table=True, switch=0.55),
-    dict(method="none"), dict(method="none", mixing="geometric"), dict(method="none", table=True),
+    dict(method="pme", tolerance=1e-4),
+    dict(method="ewald", tolerance=1e-4),
+    dict(method="ljpme", tolerance=1e-4),
+    dict(method="reaction_field", mixing="geometric", switch=0.55),
+    dict(method="cutoff", table=True, switch=0.55),
+    dict(method="none"),
+    dict(method="none", mixing="geometric"),
+    dict(method="none", table=True),
 ]
 
 
@@ -306,8 +326,9 @@ def test_far_exclusions_leave_the_polynomials():
     """Excluded pairs of chains that cross the box."""
     x = np.array([[0.1, 0.1, 0.1], [1.0, 1.0, 0.9], [0.2, 1.4, 0.3], [1.9, 0.1, 0.1]])
     for method in ("pme", "ljpme"):
-        nonbonded = Nonbonded([1.0, -0.7, 0.3, -0.6], [0.2, 0.3, 0.3, 0.2], [0.1, 0.5, 0.2, 0.3], method, cutoff=0.9,
-                              tolerance=1e-6)
+        nonbonded = Nonbonded(
+            [1.0, -0.7, 0.3, -0.6], [0.2, 0.3, 0.3, 0.2], [0.1, 0.5, 0.2, 0.3], method, cutoff=0.9, tolerance=1e-6
+        )
         system = system_of(nonbonded, x, 2 * np.eye(3), [[0, 1], [1, 2], [0, 3]])
         assert system.energy() == pytest.approx(energy_of(nonbonded, x, system.box), rel=1e-9)
         exact = -core.grad(lambda x: nonbonded.energy(nonbonded.params, x, system.box))(x)  # noqa: B023
@@ -315,11 +336,18 @@ def test_far_exclusions_leave_the_polynomials():
 
 
 # ------------------------------------------------------------------------------------------------------ derivatives
-@pytest.mark.parametrize("method, options", [
-    ("none", {}), ("cutoff", dict(switch=0.5)), ("cutoff", dict(table=True)), ("reaction_field", {}),
-    ("ewald", dict(wave_vectors=(5, 5, 5))), pytest.param("pme", {}, marks=pytest.mark.slow),
-    pytest.param("ljpme", {}, marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    "method, options",
+    [
+        ("none", {}),
+        ("cutoff", dict(switch=0.5)),
+        ("cutoff", dict(table=True)),
+        ("reaction_field", {}),
+        ("ewald", dict(wave_vectors=(5, 5, 5))),
+        pytest.param("pme", {}, marks=pytest.mark.slow),
+        pytest.param("ljpme", {}, marks=pytest.mark.slow),
+    ],
+)
 def test_derivatives_of_every_order_agree_with_differences(method, options):
     system = random_fluid(7, 11, edge=1.5, method=method, cutoff=0.7, tolerance=1e-2, **options)
     p = system.nonbonded
@@ -338,17 +366,20 @@ def test_an_atom_without_lennard_jones_has_no_derivative_by_its_depth():
 
 
 # ----------------------------------------------------------------------------------------------------------- errors
-@pytest.mark.parametrize("options, message", [
-    (dict(method="p3m"), "method must be one of pme, ewald, ljpme, reaction_field, cutoff, none, got 'p3m'"),
-    (dict(cutoff=-1.0), r"cutoff must be a positive number \(nm\), got -1.0"),
-    (dict(switch=1.2), "switch must lie between 0 and the cut-off 0.9 nm, got 1.2"),
-    (dict(method="ljpme", switch=0.8), "takes no switch"),
-    (dict(tolerance=0.7), "tolerance must lie between 0 and 0.5, got 0.7"),
-    (dict(order=3), "order must be 4, 5 or 6, got 3"),
-    (dict(dielectric=0.0), "dielectric must be positive"),
-    (dict(grid=(3, 8, 8)), "grid must be three numbers, for a grid at least the order"),
-    (dict(alpha=-1.0), "alpha must be a positive number"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(method="p3m"), "method must be one of pme, ewald, ljpme, reaction_field, cutoff, none, got 'p3m'"),
+        (dict(cutoff=-1.0), r"cutoff must be a positive number \(nm\), got -1.0"),
+        (dict(switch=1.2), "switch must lie between 0 and the cut-off 0.9 nm, got 1.2"),
+        (dict(method="ljpme", switch=0.8), "takes no switch"),
+        (dict(tolerance=0.7), "tolerance must lie between 0 and 0.5, got 0.7"),
+        (dict(order=3), "order must be 4, 5 or 6, got 3"),
+        (dict(dielectric=0.0), "dielectric must be positive"),
+        (dict(grid=(3, 8, 8)), "grid must be three numbers, for a grid at least the order"),
+        (dict(alpha=-1.0), "alpha must be a positive number"),
+    ],
+)
 def test_options_that_do_not_fit(options, message):
     with pytest.raises(ValueError, match=message):
         Nonbonded([0.0], [0.3], [1.0]).update(**options)
@@ -366,10 +397,13 @@ def test_a_failed_update_changes_nothing():
     assert (nonbonded.method, nonbonded.cutoff) == ("pme", 0.9)
 
 
-@pytest.mark.parametrize("charges, sigmas, epsilons, message", [
-    ([0.0, 1.0], [0.3], [1.0, 1.0], r"sigmas must have shape \[2\], got \(1,\)"),
-    ([0.0, 1.0], None, None, "sigmas must be given"),
-])
+@pytest.mark.parametrize(
+    "charges, sigmas, epsilons, message",
+    [
+        ([0.0, 1.0], [0.3], [1.0, 1.0], r"sigmas must have shape \[2\], got \(1,\)"),
+        ([0.0, 1.0], None, None, "sigmas must be given"),
+    ],
+)
 def test_parameters_that_do_not_fit(charges, sigmas, epsilons, message):
     with pytest.raises(ValueError, match=message):
         Nonbonded(charges, sigmas, epsilons)

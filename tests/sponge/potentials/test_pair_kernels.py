@@ -37,26 +37,39 @@ def liquid(box, n=300, seed=0):
     cell = np.diag([2.2] * 3) if box is None else box
     m = int(np.ceil(n ** (1 / 3)))
     grid = np.stack(np.meshgrid(*[np.arange(m)] * 3, indexing="ij"), -1).reshape(-1, 3)[:n] / m
-    positions = (grid + rng.uniform(-0.02, 0.02,
-                                    (n, 3))) @ cell + rng.integers(-3, 4, (n, 3)) @ (0 * cell if box is None else cell)
+    positions = (grid + rng.uniform(-0.02, 0.02, (n, 3))) @ cell + rng.integers(-3, 4, (n, 3)) @ (
+        0 * cell if box is None else cell
+    )
     has_lj = np.arange(n) % 3 == 0
     exclusions = np.array([(a, b) for a in range(0, n - 2, 3) for b in (a + 1, a + 2)])
-    return positions, exclusions, {
-        "charges": rng.uniform(-1, 1, n), "sigmas": rng.uniform(0.2, 0.35, n) * np.where(has_lj, 1, 0.3),
-        "epsilons": rng.uniform(0.3, 1.0, n) * has_lj, "types": rng.integers(0, 3, n),
-    }
+    return (
+        positions,
+        exclusions,
+        {
+            "charges": rng.uniform(-1, 1, n),
+            "sigmas": rng.uniform(0.2, 0.35, n) * np.where(has_lj, 1, 0.3),
+            "epsilons": rng.uniform(0.3, 1.0, n) * has_lj,
+            "types": rng.integers(0, 3, n),
+        },
+    )
 
 
 def computed(form, box, positions, exclusions, values, precision="double", groups=None):
-    system = System(Topology.of_particles(len(positions)), np.ones(len(positions)), box=box, positions=positions,
-                    exclusions=exclusions)
+    system = System(
+        Topology.of_particles(len(positions)),
+        np.ones(len(positions)),
+        box=box,
+        positions=positions,
+        exclusions=exclusions,
+    )
     system.add(Pairs(form, **values))
     engine = Engine(system, precision, groups=groups)
     engine.compute(energy=False)
     forces = engine.forces.copy()
     engine.compute()
-    assert np.allclose(engine.forces, forces, rtol=2e-5 if precision == "mixed" else 1e-12,
-                       atol=np.abs(forces).max() * 1e-6)
+    assert np.allclose(
+        engine.forces, forces, rtol=2e-5 if precision == "mixed" else 1e-12, atol=np.abs(forces).max() * 1e-6
+    )
     return engine, engine.energies()["pairs"], forces, engine.virial()
 
 
@@ -81,7 +94,7 @@ FORMS = [
     ("lorentz_berthelot", "cutoff", {"switch": 0.7}), ("lorentz_berthelot", "none", {}),
     ("geometric", "ewald", {"alpha": ALPHA, "switch": 0.75}), ("geometric", "none", {"switch": 0.75}),
     ("table", "ewald", {"alpha": ALPHA}), ("table", "none", {"switch": 0.7}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -133,8 +146,9 @@ def test_dispersion_mesh_correction():
     v, g = twin.coulomb(r, "ewald", values["charges"][i] * values["charges"][j], ALPHA)
     h = 1e-5
     slope = (correction(r + h) - correction(r - h)) / (2 * h)
-    u, f, _ = twin.sum_pairs(len(positions), i, j, d, u + v + correction(r) - at_cutoff - correction(CUTOFF),
-                             f + g - slope)
+    u, f, _ = twin.sum_pairs(
+        len(positions), i, j, d, u + v + correction(r) - at_cutoff - correction(CUTOFF), f + g - slope
+    )
     assert energy == pytest.approx(u, rel=1e-10)
     assert np.allclose(forces, f, rtol=1e-7, atol=1e-7 * np.abs(f).max())
 
@@ -177,9 +191,9 @@ def test_threads_and_repeated_runs_give_the_same_bits():
     engine = Engine(System(Topology.of_particles(4000), np.ones(4000), box=box * 2, positions=big))
     assert len(shared_list(engine, 0.9).lists[0].n_entries) > 1
     for energy, forces, virial in results[1:]:
-        assert energy == results[0][0] and np.array_equal(
-            forces, results[0][1]
-        ) and np.array_equal(virial, results[0][2])
+        assert (
+            energy == results[0][0] and np.array_equal(forces, results[0][1]) and np.array_equal(virial, results[0][2])
+        )
 
 
 def test_groups_add_up():

@@ -44,11 +44,15 @@ def lennard_jones(r, sigma, epsilon):
 CHAINS = np.arange(4) + np.arange(9)[:, None]
 
 
-@pytest.mark.parametrize("potential", [
-    morse(CHAINS[:, :2], depth=400.0, width=15.0, r0=np.linspace(0.1, 0.2, 9)),
-    cosine_angle(CHAINS[:, :3], k=300.0),
-    branching(CHAINS, k=7.0),
-], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "potential",
+    [
+        morse(CHAINS[:, :2], depth=400.0, width=15.0, r0=np.linspace(0.1, 0.2, 9)),
+        cosine_angle(CHAINS[:, :3], k=300.0),
+        branching(CHAINS, k=7.0),
+    ],
+    ids=lambda p: p.name,
+)
 def test_terms_from_functions(potential):
     for box in (None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]):
         check_potential(potential, example_system(box=box))
@@ -78,8 +82,9 @@ def test_external_field_is_not_invariant():
 def test_lennard_jones_of_another_program():
     reference = load_reference("lj_4000_cut")
     n = len(reference.positions)
-    system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 39.9), box=reference.box,
-                           positions=reference.positions)
+    system = sponge.System(
+        sponge.Topology.of_particles(n), np.full(n, 39.9), box=reference.box, positions=reference.positions
+    )
     system.add(lennard_jones(sigma=0.34, epsilon=0.99607, cutoff=0.85))
     expected, forces = reference.energies["NonbondedForce"], reference.forces["total"]
     for precision, tolerance in (("double", 1e-9), ("mixed", 2e-5)):
@@ -99,8 +104,11 @@ def test_two_atoms_across_the_cutoff(options):
         return system.energy([[0, 0, 0], [0, r, 0]])
 
     plain = lambda r: 1e5 * math.exp(-35 * r) - 2e-3 / r**6
-    x = np.clip((0.8 - options.get("switch", 1.0)) / (1 - options.get("switch", 0.0)), 0,
-                1) if "switch" in options else 0.0
+    x = (
+        np.clip((0.8 - options.get("switch", 1.0)) / (1 - options.get("switch", 0.0)), 0, 1)
+        if "switch" in options
+        else 0.0
+    )
     expected = (plain(0.8) - (plain(1.0) if options.get("shift") else 0.0)) * (1 - x**3 * (10 - 15 * x + 6 * x * x))
     assert energy(0.8) == pytest.approx(expected, rel=1e-12)
     assert energy(1.0 + 1e-9) == 0.0
@@ -113,9 +121,15 @@ def test_mixing_rules_by_hand():
     def form(r, mean, root, product, table, same):
         return (mean + 10 * root + 100 * product + 1000 * table + 1e4 * same) / r
 
-    potential = form(mean=[1.0, 3.0], root=[4.0, 9.0], product=[2.0, -5.0], table=[[1.0, 7.0], [7.0, 2.0]], same=3.0,
-                     types=[0, 1],
-                     mixing={"mean": "arithmetic", "root": "geometric", "product": "product"})
+    potential = form(
+        mean=[1.0, 3.0],
+        root=[4.0, 9.0],
+        product=[2.0, -5.0],
+        table=[[1.0, 7.0], [7.0, 2.0]],
+        same=3.0,
+        types=[0, 1],
+        mixing={"mean": "arithmetic", "root": "geometric", "product": "product"},
+    )
     system = sponge.System(sponge.Topology.of_particles(2), [1.0, 1.0], positions=[[0, 0, 0], [2.0, 0, 0]])
     system.add(potential)
     expected = (2 + 10 * 6 - 100 * 10 + 1000 * 7 + 1e4 * 3) / 2
@@ -126,8 +140,9 @@ def test_mixing_rules_by_hand():
 def test_exclusions_are_left_out():
     system = example_system(buckingham(a=10.0, b=5.0, c=1e-6), n=4, exclusions=[[0, 1], [2, 1], [3, 0]])
     x = system.positions
-    expected = sum(10 * np.exp(-5 * r) - 1e-6 / r**6
-                   for r in (np.linalg.norm(x[i] - x[j]) for i, j in ((0, 2), (1, 3), (2, 3))))
+    expected = sum(
+        10 * np.exp(-5 * r) - 1e-6 / r**6 for r in (np.linalg.norm(x[i] - x[j]) for i, j in ((0, 2), (1, 3), (2, 3)))
+    )
     assert system.energy() == pytest.approx(expected, rel=1e-12)
 
 
@@ -177,8 +192,15 @@ def test_derivatives_by_many_parameters():
 
     n = 40
     ramp = np.linspace(0.5, 1.5, n)
-    potential = five(a=ramp, b=1 + ramp, c=1e-5, d=1 + ramp, e=ramp, cutoff=0.5,
-                     mixing={"a": "product", "b": "geometric", "d": "arithmetic", "e": "product"})
+    potential = five(
+        a=ramp,
+        b=1 + ramp,
+        c=1e-5,
+        d=1 + ramp,
+        e=ramp,
+        cutoff=0.5,
+        mixing={"a": "product", "b": "geometric", "d": "arithmetic", "e": "product"},
+    )
     check_potential(potential, example_system(n=n, box=[1.1, 1.2, 1.3], exclusions=[[0, 1], [4, 9]]), order=1)
 
 
@@ -200,8 +222,11 @@ def test_systems_with_functions_can_be_copied():
     def local(r, k):
         return k * r**4
 
-    system = example_system(local([[0, 1]], k=2.0), sponge.FunctionPotential(lambda x: np.sum(x**4), name="lambda"),
-                            sponge.FunctionPotential(_spring_to, {"k": 1.0}))
+    system = example_system(
+        local([[0, 1]], k=2.0),
+        sponge.FunctionPotential(lambda x: np.sum(x**4), name="lambda"),
+        sponge.FunctionPotential(_spring_to, {"k": 1.0}),
+    )
     copy = system.copy()
     assert copy.energy() == pytest.approx(system.energy(), rel=1e-14)
     assert pickle.loads(pickle.dumps(morse([[0, 1]], depth=1.0, width=1.0, r0=1.0))).params["width"] == [1.0]
@@ -262,8 +287,9 @@ def test_ase_calculator_with_stress():
 
     rng = np.random.default_rng(0)
     box, n = np.diag([1.9, 2.0, 2.1]), 27
-    grid = np.stack(np.meshgrid(*[np.arange(3)] * 3),
-                    -1).reshape(-1, 3) @ (box / 3) + rng.normal(scale=0.01, size=(n, 3))
+    grid = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3) @ (box / 3) + rng.normal(
+        scale=0.01, size=(n, 3)
+    )
     calculator = LennardJones(sigma=3.4, epsilon=0.0104, rc=9.0, smooth=False)
     system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 39.9), box=box, positions=grid)
     system.add(sponge.ASEPotential(calculator, Atoms("Ar27", positions=grid * 10, cell=box * 10, pbc=True)))
@@ -282,31 +308,48 @@ def _in_box(potential):
     return example_system(potential, n=3, box=[1.0, 1.0, 1.0])
 
 
-@pytest.mark.parametrize(("make", "error", "match"), [
-    (lambda: buckingham(a=1.0, b=2.0), TypeError, "parameter c is missing"),
-    (lambda: buckingham(a=1.0, b=2.0, c=1.0, d=1.0), TypeError, "must be a, b, c, got d"),
-    (lambda: buckingham(a=[1.0, 2.0], b=2.0, c=1.0), ValueError, "mixing must say how a of two atoms combine"),
-    (lambda: buckingham(a=[1.0, 2.0], b=2.0, c=1.0, mixing={"d": "product"}), TypeError,
-     "mixing must name some of a, b, c"),
-    (lambda: buckingham(a=[-1.0, 2.0], b=2.0, c=1.0, mixing="geometric"), ValueError,
-     ">= 0 for geometric mixing, got -1.0"),
-    (lambda: buckingham(a=np.eye(2), b=2.0, c=1.0), ValueError, "types must be given"),
-    (lambda: buckingham(a=[[1.0, 2.0], [3.0, 4.0]], b=2.0, c=1.0, types=[0]), ValueError, "must be symmetric"),
-    (lambda: buckingham(a=np.eye(2), b=2.0, c=1.0, types=[2]), ValueError, "types for a must be 0 to 1"),
-    (lambda: buckingham(a=np.zeros((4097, 4097)), b=2.0, c=1.0, types=[2]), ValueError, "at most 4096 types, got 4097"),
-    (lambda: sponge.LJTable([0], *np.zeros((2, 4097, 4097))), ValueError, "at most 4096 types, got 4097"),
-    (lambda: buckingham(a=1.0, b=2.0, c=1.0, cutoff=-1.0), ValueError, "cutoff must be a positive number"),
-    (lambda: buckingham(a=1.0, b=2.0, c=1.0, shift=True), ValueError, "need a cutoff"),
-    (lambda: buckingham(a=1.0, b=2.0, c=1.0, cutoff=1.0, switch=1.5), ValueError, "switch must lie between"),
-    (lambda: _in_box(buckingham(a=1.0, b=2.0, c=1.0, cutoff=0.6)), BoxError, "half the smallest box edge"),
-    (lambda: _in_box(buckingham(a=[1.0, 2.0], b=2.0, c=1.0, mixing="product")), ValueError, "each of 3 atoms, got 2"),
-    (lambda: _in_box(buckingham(a=np.nan, b=2.0, c=1.0)), ValueError, "a must be finite, got nan"),
-    (lambda: sponge.pair_potential(lambda: 1.0), TypeError, "first argument must be the distance"),
-    (lambda: sponge.pair_potential(lambda r, cutoff: r), TypeError, "must not be called 'cutoff'"),
-    (lambda: sponge.bond_potential(lambda r, name: r), TypeError, "must not be called 'name'"),
-    (lambda: sponge.FunctionPotential(lambda x, k: k), TypeError, "params must be those of the function"),
-    (lambda: sponge.FunctionPotential(lambda x: 0.0, {"k": 1.0}), TypeError, "got k"),
-])
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: buckingham(a=1.0, b=2.0), TypeError, "parameter c is missing"),
+        (lambda: buckingham(a=1.0, b=2.0, c=1.0, d=1.0), TypeError, "must be a, b, c, got d"),
+        (lambda: buckingham(a=[1.0, 2.0], b=2.0, c=1.0), ValueError, "mixing must say how a of two atoms combine"),
+        (
+            lambda: buckingham(a=[1.0, 2.0], b=2.0, c=1.0, mixing={"d": "product"}),
+            TypeError,
+            "mixing must name some of a, b, c",
+        ),
+        (
+            lambda: buckingham(a=[-1.0, 2.0], b=2.0, c=1.0, mixing="geometric"),
+            ValueError,
+            ">= 0 for geometric mixing, got -1.0",
+        ),
+        (lambda: buckingham(a=np.eye(2), b=2.0, c=1.0), ValueError, "types must be given"),
+        (lambda: buckingham(a=[[1.0, 2.0], [3.0, 4.0]], b=2.0, c=1.0, types=[0]), ValueError, "must be symmetric"),
+        (lambda: buckingham(a=np.eye(2), b=2.0, c=1.0, types=[2]), ValueError, "types for a must be 0 to 1"),
+        (
+            lambda: buckingham(a=np.zeros((4097, 4097)), b=2.0, c=1.0, types=[2]),
+            ValueError,
+            "at most 4096 types, got 4097",
+        ),
+        (lambda: sponge.LJTable([0], *np.zeros((2, 4097, 4097))), ValueError, "at most 4096 types, got 4097"),
+        (lambda: buckingham(a=1.0, b=2.0, c=1.0, cutoff=-1.0), ValueError, "cutoff must be a positive number"),
+        (lambda: buckingham(a=1.0, b=2.0, c=1.0, shift=True), ValueError, "need a cutoff"),
+        (lambda: buckingham(a=1.0, b=2.0, c=1.0, cutoff=1.0, switch=1.5), ValueError, "switch must lie between"),
+        (lambda: _in_box(buckingham(a=1.0, b=2.0, c=1.0, cutoff=0.6)), BoxError, "half the smallest box edge"),
+        (
+            lambda: _in_box(buckingham(a=[1.0, 2.0], b=2.0, c=1.0, mixing="product")),
+            ValueError,
+            "each of 3 atoms, got 2",
+        ),
+        (lambda: _in_box(buckingham(a=np.nan, b=2.0, c=1.0)), ValueError, "a must be finite, got nan"),
+        (lambda: sponge.pair_potential(lambda: 1.0), TypeError, "first argument must be the distance"),
+        (lambda: sponge.pair_potential(lambda r, cutoff: r), TypeError, "must not be called 'cutoff'"),
+        (lambda: sponge.bond_potential(lambda r, name: r), TypeError, "must not be called 'name'"),
+        (lambda: sponge.FunctionPotential(lambda x, k: k), TypeError, "params must be those of the function"),
+        (lambda: sponge.FunctionPotential(lambda x: 0.0, {"k": 1.0}), TypeError, "got k"),
+    ],
+)
 def test_errors(make, error, match):
     with pytest.raises(error, match=match):
         make()

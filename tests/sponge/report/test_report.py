@@ -96,9 +96,10 @@ def test_h5md_holds_what_the_standard_says(tmp_path, double):
         particles = file["particles/all"]
         same = np.array_equal if double else lambda a, b: np.allclose(a, b, atol=1e-6)
         assert same(particles["position/value"], np.array(seen.positions))
-        assert particles[
-            "position/step"
-        ][:].tolist() == seen.steps and particles["position/time"][:].tolist() == seen.times
+        assert (
+            particles["position/step"][:].tolist() == seen.steps
+            and particles["position/time"][:].tolist() == seen.times
+        )
         assert particles["position/value"].attrs["unit"] == "nm" and particles["velocity/value"].shape == (4, 6, 3)
         assert np.array_equal(particles["box/edges/value"], np.array(seen.boxes))
         assert particles["box"].attrs["boundary"].tolist() == [b"periodic"] * 3
@@ -110,9 +111,11 @@ def test_csv_reads_back_to_the_last_bit(tmp_path):
     sim = simulation()
     sim.run(30, report=[sponge.CSV(tmp_path / "a.csv", 10)])
     lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert lines[0] == ("step,time [ps],bond [kJ/mol],potential [kJ/mol],kinetic [kJ/mol],total [kJ/mol],temperature "
-                        "[K],"
-                        "pressure [bar],volume [nm^3],density [g/cm^3]")
+    assert lines[0] == (
+        "step,time [ps],bond [kJ/mol],potential [kJ/mol],kinetic [kJ/mol],total [kJ/mol],temperature "
+        "[K],"
+        "pressure [bar],volume [nm^3],density [g/cm^3]"
+    )
     assert [int(line.split(",")[0]) for line in lines[1:]] == [10, 20, 30]
     assert [float(x) for x in lines[-1].split(",")[2:]] == list(sim.energies().values())
 
@@ -139,8 +142,19 @@ def test_log_prints_a_table(capsys):
     sim = simulation()
     sim.run(30, report=[sponge.Log(10)])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["step", "time", "potential", "kinetic", "total", "temp.", "pressure", "density", "box",
-                                "ns/day", "left"]
+    assert lines[0].split() == [
+        "step",
+        "time",
+        "potential",
+        "kinetic",
+        "total",
+        "temp.",
+        "pressure",
+        "density",
+        "box",
+        "ns/day",
+        "left",
+    ]
     assert [line.split()[0] for line in lines[2:]] == ["10", "20", "30"]
     assert float(lines[-1].split()[2]) == pytest.approx(sim.energies()["potential"], abs=0.01)
     assert len({len(line) for line in lines[2:]}) == 1
@@ -179,8 +193,14 @@ def test_steps_beyond_32_bits(tmp_path):
     pytest.importorskip("mdtraj")
     sim = simulation()
     sim._engine.flags[0] = 3_000_000_000
-    sim.run(20, report=[sponge.DCD(tmp_path / "a.dcd", 10), sponge.XTC(tmp_path / "a.xtc", 10),
-                        sponge.CSV(tmp_path / "a.csv", 10)])
+    sim.run(
+        20,
+        report=[
+            sponge.DCD(tmp_path / "a.dcd", 10),
+            sponge.XTC(tmp_path / "a.xtc", 10),
+            sponge.CSV(tmp_path / "a.csv", 10),
+        ],
+    )
     assert len(read_trajectory(tmp_path / "a.dcd")[0]) == 2
     assert read_trajectory(tmp_path / "a.xtc")[1] == pytest.approx([6e6, 6e6])
     assert (tmp_path / "a.csv").read_text().splitlines()[-1].startswith("3000000020,6000000.04,")
@@ -204,8 +224,13 @@ def test_a_missing_package_names_the_extra(monkeypatch):
 def all_files(folder):
     pytest.importorskip("mdtraj")
     pytest.importorskip("h5py")
-    return [sponge.CSV(folder / "a.csv", 5), sponge.DCD(folder / "a.dcd", 5), sponge.XTC(folder / "a.xtc", 5),
-            sponge.PDB(folder / "a.pdb", 5), sponge.H5MD(folder / "a.h5", 5)]
+    return [
+        sponge.CSV(folder / "a.csv", 5),
+        sponge.DCD(folder / "a.dcd", 5),
+        sponge.XTC(folder / "a.xtc", 5),
+        sponge.PDB(folder / "a.pdb", 5),
+        sponge.H5MD(folder / "a.h5", 5),
+    ]
 
 
 def contents(folder):
@@ -213,8 +238,11 @@ def contents(folder):
 
     found = {name: (folder / f"a.{name}").read_bytes() for name in ("csv", "dcd", "xtc", "pdb")}
     with h5py.File(folder / "a.h5") as file:
-        file.visititems(lambda name, item: found.update({name: item[:].tobytes()}) if isinstance(item, h5py.Dataset)
-                        and item.shape else None)
+        file.visititems(
+            lambda name, item: (
+                found.update({name: item[:].tobytes()}) if isinstance(item, h5py.Dataset) and item.shape else None
+            )
+        )
     return found
 
 
@@ -304,8 +332,9 @@ def test_a_trajectory_is_not_continued_with_another_interval(tmp_path, monkeypat
 def test_a_path_that_cannot_be_written_stops_the_run_before_it_begins(tmp_path):
     sim = simulation()
     for reporter in (sponge.CSV(tmp_path / "none" / "a.csv", 5), sponge.DCD(tmp_path, 5)):
-        with pytest.raises(ReporterError,
-                           match=f"{type(reporter).__name__} .* cannot be written: (No such file|Is a directory)"):
+        with pytest.raises(
+            ReporterError, match=f"{type(reporter).__name__} .* cannot be written: (No such file|Is a directory)"
+        ):
             sim.run(10, report=[sponge.CSV(tmp_path / "b.csv", 5), reporter])
     assert sim.step == 0
 
@@ -345,8 +374,9 @@ def test_a_full_disk_leaves_whole_records(tmp_path, monkeypatch, small_disk, kin
     sim = simulation(n=300)
     sim.run(10)  # what is compiled is written elsewhere
     small_disk(20_000)
-    with pytest.raises(ReporterError,
-                       match=rf"{kind} 'a.{ending}': step \d+ could not be written: File too large") as caught:
+    with pytest.raises(
+        ReporterError, match=rf"{kind} 'a.{ending}': step \d+ could not be written: File too large"
+    ) as caught:
         sim.run(1000, report=[getattr(sponge, kind)(f"a.{ending}", 1)])
     small_disk(-1)
     assert "is in memory, but could not be saved" in caught.value.__notes__[0]
@@ -404,8 +434,11 @@ def test_a_file_that_is_lost_during_a_run_is_named(tmp_path, kind, how):
     folder = tmp_path / "out"
     folder.mkdir()
     path = folder / "a.out"
-    reporter = sponge.Variables({"r": sponge.cv.distance(0, 1)}, 5,
-                                path) if kind == "Variables" else getattr(sponge, kind)(path, 5)
+    reporter = (
+        sponge.Variables({"r": sponge.cv.distance(0, 1)}, 5, path)
+        if kind == "Variables"
+        else getattr(sponge, kind)(path, 5)
+    )
 
     def lose(sim):
         if sim.step == 10:
@@ -440,8 +473,11 @@ def test_compressed_frames_that_do_not_fit_are_noticed(tmp_path, monkeypatch, sm
     sim = simulation(n=3000)
     sim.run(10)
     small_disk(2000)
-    with pytest.raises(ReporterError, match=r"XTC 'a.xtc': step 15 could not be written: .*(did not fit|File too "
-                                            r"large|could not be compressed)"):
+    with pytest.raises(
+        ReporterError,
+        match=r"XTC 'a.xtc': step 15 could not be written: .*(did not fit|File too "
+        r"large|could not be compressed)",
+    ):
         sim.run(10, report=sponge.XTC("a.xtc", 5))
 
 
@@ -493,8 +529,9 @@ def test_a_long_run_says_once_in_a_log_how_far_it_is(capsys, monkeypatch):
     for quiet, expected in (("1", 0), ("0", 1)):
         monkeypatch.setenv("TRISKELE_QUIET", quiet)
         sim.run(20, report=[sponge.Callback(5, lambda sim: None)])
-        lines = re.findall(r"^triskele: run: step [\d,]+ of [\d,]+, \S+ ns/day, [\d:]+ left$",
-                           capsys.readouterr().err, re.M)
+        lines = re.findall(
+            r"^triskele: run: step [\d,]+ of [\d,]+, \S+ ns/day, [\d:]+ left$", capsys.readouterr().err, re.M
+        )
         assert len(lines) == expected
     sim.run(20, progress=False, report=[sponge.Callback(5, lambda sim: None)])
     assert not capsys.readouterr().err

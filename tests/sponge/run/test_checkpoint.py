@@ -25,8 +25,9 @@ def springs(integrator=None, k=1000.0, n=10, box=None, remove=True, **options):
     x = np.random.default_rng(0).uniform(0, 2, (n, 3))
     x[1::2] = x[::2] + [0.16, 0, 0]
     pairs = np.arange(n).reshape(-1, 2)
-    system = sponge.System(sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), box, x,
-                           remove_com_motion=remove)
+    system = sponge.System(
+        sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), box, x, remove_com_motion=remove
+    )
     system.add(sponge.harmonic_bond(pairs, k=k, r0=0.15))
     integrator = integrator or sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)
     return sponge.Simulation(system, integrator, **{"seed": 1, **options})
@@ -35,13 +36,18 @@ def springs(integrator=None, k=1000.0, n=10, box=None, remove=True, **options):
 # -- the same run ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("integrator", [
-    sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), sponge.VelocityVerlet(timestep=0.002),
-    sponge.NoseHoover(temperature=300, relaxation_time=0.1,
-                      timestep=0.002), sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
-    sponge.Brownian(temperature=300, friction=50.0,
-                    timestep=0.002), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
-], ids=lambda i: type(i).__name__)
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+        sponge.VelocityVerlet(timestep=0.002),
+        sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002),
+        sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
+        sponge.Brownian(temperature=300, friction=50.0, timestep=0.002),
+        sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
+    ],
+    ids=lambda i: type(i).__name__,
+)
 def test_every_integrator_resumes_bit_for_bit(tmp_path, integrator):
     def make():
         sim = springs(integrator)
@@ -61,8 +67,9 @@ def argon(temperature, integrator=None):
     """A gas of 500 atoms whose velocities have a temperature."""
     lattice = np.stack(np.unravel_index(np.arange(500), (8, 8, 8)), 1) * 0.45
     system = sponge.System(sponge.Topology.of_particles(500, "AR", 18), np.full(500, 39.948), 3.6, lattice)
-    system.add(sponge.Nonbonded(np.zeros(500), np.full(500, 0.34), np.full(500, 1.0), cutoff=0.9,
-                                method="reaction_field"))
+    system.add(
+        sponge.Nonbonded(np.zeros(500), np.full(500, 0.34), np.full(500, 1.0), cutoff=0.9, method="reaction_field")
+    )
     sim = sponge.Simulation(system, integrator or sponge.VelocityVerlet(timestep=0.002))
     if temperature:
         sim.thermalize(temperature)
@@ -137,19 +144,28 @@ def test_lists_that_have_grown_are_those_of_a_resumed_run(tmp_path):
 
 def solvated_peptide(integrator, barostat):
     folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
-    system = sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
-                         constraints="h-bonds")
+    system = sponge.load(
+        folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds"
+    )
     return sponge.Simulation(system, integrator, barostat=barostat, seed=1)
 
 
-@pytest.mark.parametrize("integrator, barostat", [
-    (sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), None),
-    (sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-     sponge.MonteCarloBarostat(pressure=1.0, every=15)),
-    (sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
-     sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0, every=15)),
-    (sponge.RESPA(timestep=0.002, inner=2, fast=["bond", "angle", "torsion", "pair14"]), None),
-], ids=["Langevin", "Monte Carlo", "cell rescaling", "RESPA"])
+@pytest.mark.parametrize(
+    "integrator, barostat",
+    [
+        (sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), None),
+        (
+            sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+            sponge.MonteCarloBarostat(pressure=1.0, every=15),
+        ),
+        (
+            sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
+            sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0, every=15),
+        ),
+        (sponge.RESPA(timestep=0.002, inner=2, fast=["bond", "angle", "torsion", "pair14"]), None),
+    ],
+    ids=["Langevin", "Monte Carlo", "cell rescaling", "RESPA"],
+)
 def test_saving_changes_no_step(tmp_path, integrator, barostat):
     """At any interval, and a run that is resumed from any of the files is that run, too."""
     plain, often, resumed = (solvated_peptide(integrator, barostat) for _ in range(3))
@@ -188,9 +204,12 @@ sim.save("end.chk")
 
 def start(folder, *arguments):
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen([sys.executable, "-c", SCRIPT.format(root=str(ROOT)), *arguments], cwd=folder,
-                            stdout=subprocess.PIPE,
-                            env={**os.environ, "PYTHONPATH": str(ROOT / ".src")})
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(root=str(ROOT)), *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT / ".src")},
+    )
 
 
 def finish(process):
@@ -231,10 +250,12 @@ def test_neighbor_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path,
     folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
 
     def make():
-        system = sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
-                             constraints="h-bonds")
-        return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                                 barostat=barostat)
+        system = sponge.load(
+            folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds"
+        )
+        return sponge.Simulation(
+            system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), barostat=barostat
+        )
 
     whole = make()
     whole.run(80, report=sponge.Checkpoint(tmp_path / "a.chk", 50))
@@ -259,18 +280,25 @@ def test_a_state_goes_back_in_the_same_simulation(tmp_path):
 # -- other settings ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"k": 1001.0}, r"differ: potentials bond: params: k \(other values\)$"),
-    ({"n": 12}, r"atoms \(10 in the checkpoint, 12 here\), masses \(other values\)"),
-    ({"box": 3.0}, r"first box \(none in the checkpoint, #\w+ here\)$"),
-    ({"remove": False}, r"removal of center-of-mass motion \(True in the checkpoint, False here\)"),
-    ({"seed": 2}, r"differ: seed \(1 in the checkpoint, 2 here\)$"),
-    ({"precision": "double"}, r"differ: precision \(mixed in the checkpoint, double here\)$"),
-    ({"integrator": sponge.LangevinMiddle(temperature=310, friction=1.0, timestep=0.002)},
-     r"differ: integrator temperature \(300 in the checkpoint, 310 here\)$"),
-    ({"integrator": sponge.VelocityVerlet(timestep=0.002)},
-     r"integrator class \(LangevinMiddle in the checkpoint, VelocityVerlet here\)"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"k": 1001.0}, r"differ: potentials bond: params: k \(other values\)$"),
+        ({"n": 12}, r"atoms \(10 in the checkpoint, 12 here\), masses \(other values\)"),
+        ({"box": 3.0}, r"first box \(none in the checkpoint, #\w+ here\)$"),
+        ({"remove": False}, r"removal of center-of-mass motion \(True in the checkpoint, False here\)"),
+        ({"seed": 2}, r"differ: seed \(1 in the checkpoint, 2 here\)$"),
+        ({"precision": "double"}, r"differ: precision \(mixed in the checkpoint, double here\)$"),
+        (
+            {"integrator": sponge.LangevinMiddle(temperature=310, friction=1.0, timestep=0.002)},
+            r"differ: integrator temperature \(300 in the checkpoint, 310 here\)$",
+        ),
+        (
+            {"integrator": sponge.VelocityVerlet(timestep=0.002)},
+            r"integrator class \(LangevinMiddle in the checkpoint, VelocityVerlet here\)",
+        ),
+    ],
+)
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
     springs().save(tmp_path / "a.chk")
     other = springs(**change)
@@ -305,8 +333,12 @@ def test_the_function_of_a_potential_counts(tmp_path):
 def test_differences_in_words():
     a = {"x": 1, "y": {"class": "A", "z": "#12"}, "only": 2, "same": None}
     b = {"x": 2, "y": {"class": "A", "z": "#34"}, "new": 3, "same": None}
-    assert differences(a, b) == ["x (1 in the checkpoint, 2 here)", "y z (other values)",
-                                 "only (only in the checkpoint)", "new (only here)"]
+    assert differences(a, b) == [
+        "x (1 in the checkpoint, 2 here)",
+        "y z (other values)",
+        "only (only in the checkpoint)",
+        "new (only here)",
+    ]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -327,13 +359,18 @@ def test_arrays_and_numbers_come_back(tmp_path):
     assert all(np.array_equal(found[name], arrays[name]) and found[name].shape == arrays[name].shape for name in arrays)
 
 
-@pytest.mark.parametrize("spoil, message", [
-    (lambda data: b"", "got another or a damaged one"), (lambda data: b"PK" + data, "got another or a damaged one"),
-    (lambda data: data[:30], "the file is cut off"), (lambda data: data[:-1], "it was cut off"),
-    (lambda data: data + b"x", "something was appended"),
-    (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "the checksum does not fit"),
-    (lambda data: b"TRISKELE SPONGE\0" + data, "got a file of release 0.5 or older"),
-])
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda data: b"", "got another or a damaged one"),
+        (lambda data: b"PK" + data, "got another or a damaged one"),
+        (lambda data: data[:30], "the file is cut off"),
+        (lambda data: data[:-1], "it was cut off"),
+        (lambda data: data + b"x", "something was appended"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "the checksum does not fit"),
+        (lambda data: b"TRISKELE SPONGE\0" + data, "got a file of release 0.5 or older"),
+    ],
+)
 def test_damaged_files_are_refused(checkpoint, spoil, message):
     checkpoint.write_bytes(spoil(checkpoint.read_bytes()))
     sim = springs()

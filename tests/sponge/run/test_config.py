@@ -43,7 +43,10 @@ def write(folder, text):
 
 # -- runs --------------------------------------------------------------------------------------------------------------
 
-FULL = SYSTEM + INTEGRATOR + """
+FULL = (
+    SYSTEM
+    + INTEGRATOR
+    + """
 [nonbonded]
 method = "none"
 
@@ -72,15 +75,16 @@ every = 40
 {run}
 resume = true
 """
+)
 
 
 def test_a_file_makes_the_run_that_python_makes(folder):
     sim = run_config(write(folder, FULL.replace("{run}", "steps = 50")))
-    system = sponge.load(folder / "alanine-dipeptide.prmtop", folder / "alanine-dipeptide.crd",
-                         constraints="h-bonds")
+    system = sponge.load(folder / "alanine-dipeptide.prmtop", folder / "alanine-dipeptide.crd", constraints="h-bonds")
     system.nonbonded.update(method="none")
-    other = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=4,
-                              precision="double")
+    other = sponge.Simulation(
+        system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=4, precision="double"
+    )
     other.minimize(max_steps=20)
     other.run(50, report=sponge.Checkpoint(folder / "other.chk", 40))
     assert sim.step == 50 and np.array_equal(sim.positions, other.positions)
@@ -102,13 +106,20 @@ def test_the_same_file_again_goes_on_from_the_checkpoint(folder):
 
 @pytest.mark.slow
 def test_implicit_solvent_and_every_key_of_the_page(folder):
-    sim = run_config(write(folder, SYSTEM + INTEGRATOR + """
+    sim = run_config(
+        write(
+            folder,
+            SYSTEM
+            + INTEGRATOR
+            + """
         [implicit_solvent]
         model = "obc2"
         solvent_dielectric = 80.0
         [run]
         steps = 5
-    """))
+    """,
+        )
+    )
     assert "gb" in sim.system and sim.step == 5
     cut = '[nonbonded]\nmethod = "reaction_field"\ncutoff = 0.5\n[implicit_solvent]\nmodel = "obc2"\n[run]\nsteps = 5\n'
     system = run_config(write(folder, SYSTEM + INTEGRATOR + cut)).system
@@ -121,17 +132,36 @@ def test_the_template_documents_every_key_and_runs(tmp_path, monkeypatch):
     assert all(f.parent == tmp_path for f in files)
     text = path.read_text()
     known, check_known = [], config._known
-    monkeypatch.setattr(config, "_known", lambda where, names, allowed, what: (
-        known.append((where, set(allowed))), check_known(where, names, allowed, what)))
+    monkeypatch.setattr(
+        config,
+        "_known",
+        lambda where, names, allowed, what: (
+            known.append((where, set(allowed))),
+            check_known(where, names, allowed, what),
+        ),
+    )
     read_config(path)
     words = set(re.findall(r"[\w-]+", text))
     assert not [(where, missing) for where, allowed in known if (missing := allowed - words)]
     alternatives = {name for what in ("integrator", "barostat") for name in config._types(what)}
     assert alternatives | set(config._REPORTERS) <= words
     commented = {key for key in re.findall(r"^# (\w+) = ", text, re.M)}
-    assert not commented - set.union(*(allowed for _, allowed in known)) - {"constraint_tolerance", "model",
-        "solvent_dielectric", "solute_dielectric", "kappa", "surface_tension", "relaxation_time", "compressibility",
-        "velocities", "double"}
+    assert (
+        not commented
+        - set.union(*(allowed for _, allowed in known))
+        - {
+            "constraint_tolerance",
+            "model",
+            "solvent_dielectric",
+            "solute_dielectric",
+            "kappa",
+            "surface_tension",
+            "relaxation_time",
+            "compressibility",
+            "velocities",
+            "double",
+        }
+    )
     path.write_text(text.replace('time = "10 ps"', "steps = 10").replace("every = ", "every = 5 #"))
     assert run_config(path).step == 10
     with pytest.raises(FileExistsError, match="exists already"):
@@ -155,57 +185,99 @@ def test_options_of_the_template_are_taken_when_they_are_uncommented(tmp_path):
 RUN = "[run]\nsteps = 1\n"
 
 
-@pytest.mark.parametrize("text, message", [
-    ("[run\n", "must be a TOML file: "),
-    (SYSTEM + INTEGRATOR, r"section \[run\] is missing"),
-    (INTEGRATOR + RUN, r"section \[system\] is missing"),
-    (SYSTEM + INTEGRATOR + RUN + "[integrater]\n",
-     r"the file has no section 'integrater' \(did you mean 'integrator'\? known: system, "),
-    (SYSTEM + INTEGRATOR.replace("friction", "fricton") + RUN,
-     r"\[integrator\] LangevinMiddle has no key 'fricton' \(did you mean 'friction'\?"),
-    (SYSTEM + INTEGRATOR.replace("friction = 1.0", "") + RUN,
-     r"\[integrator\] LangevinMiddle: key 'friction' is missing"),
-    (SYSTEM + INTEGRATOR.replace("Middle", "") + RUN,
-     r"\[integrator\] has no type 'Langevin' \(did you mean 'DrudeLangevin' or 'LangevinMiddle'\?"),
-    (SYSTEM + "[integrator]\n" + RUN, r"\[integrator\]: key 'type' is missing \(one of .*VelocityVerlet\)"),
-    (SYSTEM.replace("constraints", "constraint") + INTEGRATOR + RUN,
-     r"\[system\] has no key 'constraint' \(did you mean 'constraints'"),
-    (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\ncut_off = 1.0\n",
-     r"\[nonbonded\] has no key 'cut_off' \(did you mean 'cutoff'"),
-    (SYSTEM + INTEGRATOR + RUN + "[barostat]\ntype = 'Berendsen'\n",
-     r"\[barostat\] has no type 'Berendsen' \(known: .*MonteCarloBarostat"),
-    (SYSTEM + INTEGRATOR + RUN + "[report]\ntype = 'CSV'\n",
-     r"report: must be a section, \[\[report\]\], once for each reporter"),
-    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CVS'\n",
-     r"\[\[report\]\] has no type 'CVS' \(did you mean 'CSV'"),
-    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'DCD'\npath = 'a'\n",
-     r"\[\[report\]\] DCD: key 'every' is missing"),
-    (SYSTEM + INTEGRATOR + RUN + "[checkpoint]\nfile = 'a'\n",
-     r"\[checkpoint\] has no key 'file' \(known: path, every\)"),
-    (SYSTEM + INTEGRATOR + RUN + "[simulation]\nsede = 3\n", r"\[simulation\] has no key 'sede' \(did you mean 'seed'"),
-    (SYSTEM + INTEGRATOR + RUN + "[minimize]\nsteps = 3\n",
-     r"\[minimize\] has no key 'steps' \(did you mean 'max_steps'"),
-    ("run = 3\n" + SYSTEM + INTEGRATOR, r"run: must be a section, \[run\]"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[run\n", "must be a TOML file: "),
+        (SYSTEM + INTEGRATOR, r"section \[run\] is missing"),
+        (INTEGRATOR + RUN, r"section \[system\] is missing"),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[integrater]\n",
+            r"the file has no section 'integrater' \(did you mean 'integrator'\? known: system, ",
+        ),
+        (
+            SYSTEM + INTEGRATOR.replace("friction", "fricton") + RUN,
+            r"\[integrator\] LangevinMiddle has no key 'fricton' \(did you mean 'friction'\?",
+        ),
+        (
+            SYSTEM + INTEGRATOR.replace("friction = 1.0", "") + RUN,
+            r"\[integrator\] LangevinMiddle: key 'friction' is missing",
+        ),
+        (
+            SYSTEM + INTEGRATOR.replace("Middle", "") + RUN,
+            r"\[integrator\] has no type 'Langevin' \(did you mean 'DrudeLangevin' or 'LangevinMiddle'\?",
+        ),
+        (SYSTEM + "[integrator]\n" + RUN, r"\[integrator\]: key 'type' is missing \(one of .*VelocityVerlet\)"),
+        (
+            SYSTEM.replace("constraints", "constraint") + INTEGRATOR + RUN,
+            r"\[system\] has no key 'constraint' \(did you mean 'constraints'",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[nonbonded]\ncut_off = 1.0\n",
+            r"\[nonbonded\] has no key 'cut_off' \(did you mean 'cutoff'",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[barostat]\ntype = 'Berendsen'\n",
+            r"\[barostat\] has no type 'Berendsen' \(known: .*MonteCarloBarostat",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[report]\ntype = 'CSV'\n",
+            r"report: must be a section, \[\[report\]\], once for each reporter",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CVS'\n",
+            r"\[\[report\]\] has no type 'CVS' \(did you mean 'CSV'",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'DCD'\npath = 'a'\n",
+            r"\[\[report\]\] DCD: key 'every' is missing",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[checkpoint]\nfile = 'a'\n",
+            r"\[checkpoint\] has no key 'file' \(known: path, every\)",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[simulation]\nsede = 3\n",
+            r"\[simulation\] has no key 'sede' \(did you mean 'seed'",
+        ),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[minimize]\nsteps = 3\n",
+            r"\[minimize\] has no key 'steps' \(did you mean 'max_steps'",
+        ),
+        ("run = 3\n" + SYSTEM + INTEGRATOR, r"run: must be a section, \[run\]"),
+    ],
+)
 def test_keys_are_checked_before_anything_is_done(folder, text, message):
     path = write(folder, text)
     with pytest.raises(ConfigError, match=f"^{path}: {message}"):
         read_config(path)
 
 
-@pytest.mark.parametrize("text, error, message", [
-    (SYSTEM + INTEGRATOR.replace("300", '"300 K"') + RUN, ValueError,
-     "temperature must be a positive number, got '300 K'"),
-    (SYSTEM.replace('.crd"', '.inpcrd"') + INTEGRATOR + RUN, FileNotFoundError, "alanine-dipeptide.inpcrd"),
-    (SYSTEM + INTEGRATOR + "[run]\nresume = true\nsteps = 1\n", ConfigError,
-     r"resume = true needs a section \[checkpoint\]"),
-    (SYSTEM + INTEGRATOR + "[run]\nresume = 'a.chk'\nsteps = 1\n", FileNotFoundError, "a.chk"),
-    (SYSTEM + INTEGRATOR + "[run]\n", ValueError, "either a number of steps or a time"),
-    (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\nmethod = 'pmee'\n", ValueError, "method must be one of"),
-    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\nevery = 0\n", ValueError,
-     "CSV: every must be an integer"),
-    (SYSTEM + INTEGRATOR + RUN + "[simulation]\nseed = 'a'\n", ValueError, "seed must be"),
-])
+@pytest.mark.parametrize(
+    "text, error, message",
+    [
+        (
+            SYSTEM + INTEGRATOR.replace("300", '"300 K"') + RUN,
+            ValueError,
+            "temperature must be a positive number, got '300 K'",
+        ),
+        (SYSTEM.replace('.crd"', '.inpcrd"') + INTEGRATOR + RUN, FileNotFoundError, "alanine-dipeptide.inpcrd"),
+        (
+            SYSTEM + INTEGRATOR + "[run]\nresume = true\nsteps = 1\n",
+            ConfigError,
+            r"resume = true needs a section \[checkpoint\]",
+        ),
+        (SYSTEM + INTEGRATOR + "[run]\nresume = 'a.chk'\nsteps = 1\n", FileNotFoundError, "a.chk"),
+        (SYSTEM + INTEGRATOR + "[run]\n", ValueError, "either a number of steps or a time"),
+        (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\nmethod = 'pmee'\n", ValueError, "method must be one of"),
+        (
+            SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\nevery = 0\n",
+            ValueError,
+            "CSV: every must be an integer",
+        ),
+        (SYSTEM + INTEGRATOR + RUN + "[simulation]\nseed = 'a'\n", ValueError, "seed must be"),
+    ],
+)
 def test_values_are_checked_by_those_who_use_them(folder, text, error, message):
     with pytest.raises(error, match=message):
         run_config(write(folder, text))

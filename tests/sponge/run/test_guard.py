@@ -8,9 +8,16 @@ import pytest
 from triskele import sponge
 from triskele.sponge.errors import BrokenSimulationError
 
-TOPOLOGY = sponge.Topology(np.array(["N", "CA", "C", "CE1"]), [7, 6, 6, 6], [0, 0, 0, 1], ["ALA", "HIS"], ["66", "67"],
-                           [0, 0], ["A"],
-                           [[0, 1], [1, 2], [2, 3]])
+TOPOLOGY = sponge.Topology(
+    np.array(["N", "CA", "C", "CE1"]),
+    [7, 6, 6, 6],
+    [0, 0, 0, 1],
+    ["ALA", "HIS"],
+    ["66", "67"],
+    [0, 0],
+    ["A"],
+    [[0, 1], [1, 2], [2, 3]],
+)
 
 
 @sponge.bond_potential
@@ -39,8 +46,9 @@ def chain(speed=0.0, **options):
 @pytest.mark.parametrize("speed, step", [(10.0, 46), (0.5, 901), (0.05, 9001)])
 def test_nan_is_found_in_its_step_term_and_atom(speed, step):
     sim = chain(speed)  # the bond between the last two is longer than 0.6 nm after 0.45 nm
-    with pytest.raises(BrokenSimulationError,
-                       match=r"atom \d .*: NaN force from term 'cusp' at step \d+ \(the state at step") as caught:
+    with pytest.raises(
+        BrokenSimulationError, match=r"atom \d .*: NaN force from term 'cusp' at step \d+ \(the state at step"
+    ) as caught:
         sim.run(20_000)
     message = str(caught.value)
     assert re.search(r"atom (2 \(ALA 66 C\)|3 \(HIS 67 CE1\))", message)
@@ -70,8 +78,9 @@ def test_a_time_step_that_is_too_large_is_named_when_it_explodes():
     system = sponge.System(TOPOLOGY, [12.0] * 4, positions=x)
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=1e6, r0=0.15))
     sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.01))
-    with pytest.raises(BrokenSimulationError,
-                       match=r"atom \d \(.*\): force of .* kJ/mol/nm from term 'bond' at step \d+"):
+    with pytest.raises(
+        BrokenSimulationError, match=r"atom \d \(.*\): force of .* kJ/mol/nm from term 'bond' at step \d+"
+    ):
         sim.run(1000)
 
 
@@ -107,8 +116,9 @@ def test_atoms_that_are_moved_behind_its_back():
     def spoil(sim):
         sim._engine.velocities[1, 2] = np.nan
 
-    with pytest.raises(BrokenSimulationError,
-                       match=r"atom \d \(.*\): position or velocity out of bounds at step \d+, which does not"):
+    with pytest.raises(
+        BrokenSimulationError, match=r"atom \d \(.*\): position or velocity out of bounds at step \d+, which does not"
+    ):
         sim.run(100, report=sponge.Callback(10, spoil))
 
 

@@ -58,8 +58,12 @@ def test_a_quadratic_form_of_many_scales(method, rng):
 @pytest.mark.parametrize("method", METHODS)
 def test_constraints_hold_and_the_force_left_is_theirs(method, rng):
     system = mixture(["water", "XH3", "chain", "atom", "XH"] * 3, rng, spread=0.5)
-    goal = Formula("goal", lambda p, x, box: 0.5 * (p["k"] * ((x - p["at"]) ** 2)).sum(), k=200.0,
-                   at=system.positions + rng.normal(0, 0.03, system.positions.shape))
+    goal = Formula(
+        "goal",
+        lambda p, x, box: 0.5 * (p["k"] * ((x - p["at"]) ** 2)).sum(),
+        k=200.0,
+        at=system.positions + rng.normal(0, 0.03, system.positions.shape),
+    )
     system.add(goal)
     engine = Engine(system, "double")
     velocities = engine.velocities.copy()
@@ -150,9 +154,13 @@ def test_a_simulation_goes_on_from_the_minimum(rng):
     assert np.abs(length_errors(system, sim.positions)).max() < 2e-6
 
 
-@pytest.mark.parametrize("options, message", [({"tolerance": 0}, "tolerance must be a positive number, got 0"),
-                                              ({"method": "newton"},
-                                               "method must be 'lbfgs' or 'fire', got 'newton'")])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"tolerance": 0}, "tolerance must be a positive number, got 0"),
+        ({"method": "newton"}, "method must be 'lbfgs' or 'fire', got 'newton'"),
+    ],
+)
 def test_bad_options(options, message, rng):
     with pytest.raises(ValueError, match=message):
         minimize(Engine(lennard_jones(2, rng, 1.0)), **options)

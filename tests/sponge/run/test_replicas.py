@@ -86,8 +86,9 @@ def test_replicas_are_the_simulations_that_they_would_be_alone(threads):
     for k in range(3):
         alone = springs(k)
         alone.run(50)
-        assert np.array_equal(replicas[k].positions,
-                              alone.positions) and np.array_equal(replicas[k].velocities, alone.velocities)
+        assert np.array_equal(replicas[k].positions, alone.positions) and np.array_equal(
+            replicas[k].velocities, alone.velocities
+        )
 
 
 def test_each_gathers_what_a_function_returns_in_the_order_of_the_replicas():
@@ -99,8 +100,13 @@ def test_each_gathers_what_a_function_returns_in_the_order_of_the_replicas():
 def test_reports_of_every_replica(tmp_path):
     seen = {k: [] for k in range(3)}
     replicas = sponge.Replicas(springs, 3, every=20)
-    replicas.run(50, replica_report=lambda k: [sponge.CSV(tmp_path / f"{k}.csv", 10),
-                                       sponge.Callback(25, lambda sim: seen[k].append(sim.step))])
+    replicas.run(
+        50,
+        replica_report=lambda k: [
+            sponge.CSV(tmp_path / f"{k}.csv", 10),
+            sponge.Callback(25, lambda sim: seen[k].append(sim.step)),
+        ],
+    )
     assert seen == {k: [25, 50] for k in range(3)}
     assert [len((tmp_path / f"{k}.csv").read_text().splitlines()) for k in range(3)] == [6, 6, 6]
     with pytest.raises(ValueError, match=r"different files, got .*same.csv' twice"):
@@ -124,19 +130,23 @@ def test_a_set_of_checkpoints_resumes_bit_for_bit(tmp_path):
         return springs(k, integrator=sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002))
 
     whole = sponge.Replicas(make, 3, every=10)
-    whole.run(50, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 15),
-              replica_report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5))
+    whole.run(
+        50,
+        checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 15),
+        replica_report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5),
+    )
     assert sorted(p.name for p in tmp_path.glob("*.chk")) == ["a.45.0.chk", "a.45.1.chk", "a.45.2.chk", "a.chk"]
     resumed = sponge.Replicas(make, 3, every=10)
     resumed.load(tmp_path / "a.chk")
     assert resumed.step == 45
     resumed.run(5, replica_report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5))
     for k in range(3):
-        assert np.array_equal(resumed[k].positions,
-                              whole[k].positions) and np.array_equal(resumed[k].velocities, whole[k].velocities)
-        assert [
-            line.split(",")[0] for line in (tmp_path / f"whole{k}.csv").read_text().splitlines()[1:]
-        ] == [str(s) for s in range(5, 51, 5)]
+        assert np.array_equal(resumed[k].positions, whole[k].positions) and np.array_equal(
+            resumed[k].velocities, whole[k].velocities
+        )
+        assert [line.split(",")[0] for line in (tmp_path / f"whole{k}.csv").read_text().splitlines()[1:]] == [
+            str(s) for s in range(5, 51, 5)
+        ]
 
 
 def test_sets_of_one_step_do_not_mix(tmp_path):
@@ -177,9 +187,11 @@ def test_ctrl_c_ends_at_a_meeting_and_the_run_goes_on_as_if_nothing_had_happened
 
     with pytest.raises(KeyboardInterrupt, match="stopped after step"):
         replicas.run(2000, replica_report=lambda k: sponge.Callback(10, interrupt) if k == 1 else [])
-    assert replicas.step < 2000 and replicas.step % 20 == 0 and {
-        sim.step for sim in (replicas[k] for k in range(3))
-    } == {replicas.step}
+    assert (
+        replicas.step < 2000
+        and replicas.step % 20 == 0
+        and {sim.step for sim in (replicas[k] for k in range(3))} == {replicas.step}
+    )
     replicas.run(200)
     whole = sponge.Replicas(springs, 3, every=20)
     whole.run(replicas.step)
@@ -192,8 +204,9 @@ def test_ctrl_c_ends_at_a_meeting_and_the_run_goes_on_as_if_nothing_had_happened
 def test_a_replica_that_breaks_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     replicas = sponge.Replicas(lambda k: springs(k, 1e9 if k == 2 else 1000.0), 4, every=100)
-    with pytest.raises(BrokenSimulationError,
-                       match=r"replica 2: .*force .* from term 'bond'.*run\.replica2\.last_good\.chk"):
+    with pytest.raises(
+        BrokenSimulationError, match=r"replica 2: .*force .* from term 'bond'.*run\.replica2\.last_good\.chk"
+    ):
         replicas.run(1000)
     assert (tmp_path / "run.replica2.last_good.chk").exists()
     with pytest.raises(RuntimeError, match="replicas must have made the same number of steps"):
@@ -266,9 +279,11 @@ def test_walkers_that_cannot_share_are_refused():
         sponge.MultipleWalkers(springs, 2)
     with pytest.raises(ValueError, match="Deaf cannot be shared"):
         sponge.MultipleWalkers(lambda k: springs(k, sampling=Deaf()), 2)
-    with pytest.raises(ValueError,
-                       match=r"those of walker 1 differ from those of walker 0: mean rate \(2.0 in 1, 1.0 in 0\)"):
+    with pytest.raises(
+        ValueError, match=r"those of walker 1 differ from those of walker 0: mean rate \(2.0 in 1, 1.0 in 0\)"
+    ):
         sponge.MultipleWalkers(lambda k: springs(k, sampling=Mean(k + 1.0)), 2)
+
     class Frozen(Mean):
         _movable = True
 
@@ -280,7 +295,6 @@ def test_walkers_that_cannot_share_are_refused():
 
 
 # -- MPI ---------------------------------------------------------------------------------------------------------------
-
 
 
 def record(name, mode):
@@ -298,19 +312,27 @@ def record(name, mode):
     else:
         rex.load(mode)
     rex.run(60)
-    final = [np.array(r.each(lambda sim: np.concatenate([sim.positions, sim.velocities])))
-             for r in (rex, other, walkers)]
+    final = [
+        np.array(r.each(lambda sim: np.concatenate([sim.positions, sim.velocities]))) for r in (rex, other, walkers)
+    ]
     heard = np.array(walkers.each(lambda sim: sim.sampling[0]._heard))
     if rex.root:
-        np.savez(f"{name}.npz", *final, rex.energies, other.cross_energies, rex.walkers, other.accepted, rex.accepted,
-                 heard)
+        np.savez(
+            f"{name}.npz", *final, rex.energies, other.cross_energies, rex.walkers, other.accepted, rex.accepted, heard
+        )
 
 
 def launch(tmp_path, ranks, name, mode="save"):
     """The same on so many ranks."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / '.src'}{os.pathsep}{Path(__file__).parent}"}
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c",
-               f"from test_replicas import record; record({name!r}, {mode!r})"]
+    command = [
+        MPIEXEC,
+        "-n",
+        str(ranks),
+        sys.executable,
+        "-c",
+        f"from test_replicas import record; record({name!r}, {mode!r})",
+    ]
     return subprocess.run(command, cwd=tmp_path, env=environment, timeout=500, capture_output=True, text=True)
 
 

@@ -40,13 +40,15 @@ def springs(integrator=None, n=10, box=None, **options):
 def peptide():
     """Alanine dipeptide in 749 rigid waters."""
     folder = DATA / "ala2_explicit_pme"
-    return sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
-                       constraints="h-bonds")
+    return sponge.load(
+        folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds"
+    )
 
 
 def solvated(peptide, **options):
-    return sponge.Simulation(peptide, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3,
-                             **options)
+    return sponge.Simulation(
+        peptide, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3, **options
+    )
 
 
 # -- one run, however it is looked at
@@ -61,9 +63,15 @@ def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path
         pieces.run(steps)
     watched = solvated(peptide)
     seen = []
-    watched.run(60, report=[sponge.CSV(tmp_path / "a.csv", 7), sponge.DCD(tmp_path / "a.dcd", 5),
-                            sponge.Log(11),
-                            sponge.Callback(3, lambda sim: seen.append(sim.energies()["potential"]))])
+    watched.run(
+        60,
+        report=[
+            sponge.CSV(tmp_path / "a.csv", 7),
+            sponge.DCD(tmp_path / "a.dcd", 5),
+            sponge.Log(11),
+            sponge.Callback(3, lambda sim: seen.append(sim.energies()["potential"])),
+        ],
+    )
     for other in (pieces, watched):
         assert other.step == 60 and other.time == pytest.approx(0.12)
         assert np.array_equal(other.positions, whole.positions) and np.array_equal(other.velocities, whole.velocities)
@@ -73,7 +81,8 @@ def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path
 @pytest.mark.parametrize(
     "integrator",
     [
-        sponge.VelocityVerlet(timestep=0.002), sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002),
+        sponge.VelocityVerlet(timestep=0.002),
+        sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002),
         sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
         sponge.Brownian(temperature=300, friction=50.0, timestep=0.002),
         sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
@@ -91,10 +100,15 @@ def test_every_integrator_runs_the_same_in_pieces_and_under_observation(integrat
     assert np.array_equal(whole.positions, pieces.positions)
 
 
-@pytest.mark.parametrize("integrator", [
-    sponge.LangevinMiddle(temperature=1500, friction=1.0, timestep=0.002), sponge.VelocityVerlet(timestep=0.002),
-    sponge.RESPA(timestep=0.004, inner=2, fast=["bond", "angle", "torsion", "pair14", "nonbonded/direct"])],
-    ids=lambda i: type(i).__name__)
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        sponge.LangevinMiddle(temperature=1500, friction=1.0, timestep=0.002),
+        sponge.VelocityVerlet(timestep=0.002),
+        sponge.RESPA(timestep=0.004, inner=2, fast=["bond", "angle", "torsion", "pair14", "nonbonded/direct"]),
+    ],
+    ids=lambda i: type(i).__name__,
+)
 def test_energies_at_every_step_leave_the_neighbor_lists_to_the_run(peptide, integrator):
     """Steps so hot that lists are built every few steps, at times before they are due."""
     alone, watched = (sponge.Simulation(peptide, integrator, seed=3) for _ in range(2))
@@ -147,8 +161,10 @@ def test_plans_rebuilt_by_a_phase_in_python_are_used_at_once():
     def phases():
         count = np.zeros(1)
         made.append(count)
-        return [Phase(call=lambda: engine.replan() if engine.flags[STEP] == 3 and len(made) == 1 else None),
-                Phase([Task(count_up, count)])]
+        return [
+            Phase(call=lambda: engine.replan() if engine.flags[STEP] == 3 and len(made) == 1 else None),
+            Phase([Task(count_up, count)]),
+        ]
 
     Runner(engine, phases).run(10)
     assert [count[0] for count in made] == [3, 7] and engine.flags[STEP] == 10
@@ -173,8 +189,10 @@ def test_energies_are_those_of_the_system(peptide):
     assert found["kinetic"] == pytest.approx(0.5 * np.sum(peptide.masses[:, None] * sim.velocities**2))
     assert found["density"] == pytest.approx(peptide.density)
     assert sim.degrees_of_freedom == 3 * peptide.n - len(peptide.constraints) - 3
-    assert found["temperature"] == sim.temperature == pytest.approx(
-        2 * found["kinetic"] / sim.degrees_of_freedom / units.GAS_CONSTANT
+    assert (
+        found["temperature"]
+        == sim.temperature
+        == pytest.approx(2 * found["kinetic"] / sim.degrees_of_freedom / units.GAS_CONSTANT)
     )
 
 
@@ -209,8 +227,12 @@ def test_molecules_broken_at_the_faces_of_the_box_are_put_together(peptide, tmp_
     np.testing.assert_array_equal(mended.positions, other.positions)
     assert rmsd(mended.positions) < 0.1
 
-    lines = [f"{r + 1:5d}MOL  {name:>5s}{i:5d}" + "".join(f"{c:10.5f}" for c in row) for i, (r, name, row)
-             in enumerate(zip(peptide.topology.residue_index, peptide.topology.names, broken, strict=True), 1)]
+    lines = [
+        f"{r + 1:5d}MOL  {name:>5s}{i:5d}" + "".join(f"{c:10.5f}" for c in row)
+        for i, (r, name, row) in enumerate(
+            zip(peptide.topology.residue_index, peptide.topology.names, broken, strict=True), 1
+        )
+    ]
     ends = "".join(f"{side:10.5f}" for side in sides)
     (tmp_path / "broken.gro").write_text("\n".join(["", str(peptide.n), *lines, ends, ""]))
     folder = DATA / "ala2_explicit_pme"
@@ -220,15 +242,21 @@ def test_molecules_broken_at_the_faces_of_the_box_are_put_together(peptide, tmp_
 
 def test_molecules_without_ends_stay_as_they_are():
     ring = np.array([[k, (k + 1) % 4] for k in range(4)])
-    system = sponge.System(sponge.Topology.of_particles(4, "C", 6, ring), np.full(4, 12.0), 2.0,
-                           [[0.5 * k, 0.0, 0.0] for k in range(4)])
+    system = sponge.System(
+        sponge.Topology.of_particles(4, "C", 6, ring), np.full(4, 12.0), 2.0, [[0.5 * k, 0.0, 0.0] for k in range(4)]
+    )
     system.add(sponge.harmonic_bond(ring, k=1000.0, r0=0.5))
     np.testing.assert_array_equal(sponge.Simulation(system, sponge.VelocityVerlet(0.001)).positions, system.positions)
 
 
 def test_pressure_of_an_ideal_gas():
-    system = sponge.System(sponge.Topology.of_particles(500, "AR", 18), np.full(500, 40.0), 10.0, np.zeros((500, 3)),
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(500, "AR", 18),
+        np.full(500, 40.0),
+        10.0,
+        np.zeros((500, 3)),
+        remove_com_motion=False,
+    )
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002))
     expected = 500 * units.GAS_CONSTANT * sim.temperature / 1000 * units.BAR_PER_PRESSURE
     assert sim.energies()["pressure"] == pytest.approx(expected, rel=1e-12)
@@ -280,26 +308,34 @@ def test_time_in_place_of_steps():
     assert sim.step == 60
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ({}, "either a number of steps or a time"), ({"steps": 1, "time": 1.0},
-                                                 "either a number"), ({"steps": -1}, "integer >= 0, got -1"),
-    ({"steps": 1.5},
-     r"integer >= 0, got 1.5 \(a time is given as time='1 ns'\)"), ({"time": "1 hour"},
-                                                                         "time: must be a number with one of"),
-    ({"time": "-1 ps"}, "time must be a number >= 0"), ({"time": "0.3 fs"}, "less than half of a time step"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({}, "either a number of steps or a time"),
+        ({"steps": 1, "time": 1.0}, "either a number"),
+        ({"steps": -1}, "integer >= 0, got -1"),
+        ({"steps": 1.5}, r"integer >= 0, got 1.5 \(a time is given as time='1 ns'\)"),
+        ({"time": "1 hour"}, "time: must be a number with one of"),
+        ({"time": "-1 ps"}, "time must be a number >= 0"),
+        ({"time": "0.3 fs"}, "less than half of a time step"),
+    ],
+)
 def test_run_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
         springs().run(**arguments)
 
 
-@pytest.mark.parametrize("options, error, message", [
-    ({"seed": -1}, ValueError, "seed must be an integer from 0"), ({"seed": 1.0}, ValueError, "seed must be"),
-    ({"precision": "half"}, ValueError,
-     "must be 'mixed' or 'double'"), ({"positions": np.zeros((3, 3))}, ValueError, r"shape \(10, 3\)"),
-    ({"velocities": np.full((10, 3), np.inf)}, ValueError, "velocities must be finite, got .* for atom 0"),
-    ({"barostat": sponge.MonteCarloBarostat(pressure=1.0)}, BoxError, "must have a periodic box"),
-])
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"seed": -1}, ValueError, "seed must be an integer from 0"),
+        ({"seed": 1.0}, ValueError, "seed must be"),
+        ({"precision": "half"}, ValueError, "must be 'mixed' or 'double'"),
+        ({"positions": np.zeros((3, 3))}, ValueError, r"shape \(10, 3\)"),
+        ({"velocities": np.full((10, 3), np.inf)}, ValueError, "velocities must be finite, got .* for atom 0"),
+        ({"barostat": sponge.MonteCarloBarostat(pressure=1.0)}, BoxError, "must have a periodic box"),
+    ],
+)
 def test_simulation_refuses(options, error, message):
     with pytest.raises(error, match=message):
         springs(**options).run(1)
@@ -353,9 +389,14 @@ def test_ctrl_c_ends_a_run_after_a_whole_step_with_files_closed(tmp_path):
         print("well")
     """)
     root = Path(__file__).resolve().parents[3]
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE,
-                               env={**os.environ, "PYTHONPATH": f"{root / '.src'}:{root}"})
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{root / '.src'}:{root}"},
+    )
     try:
         assert process.stdout.readline() == "running\n"
         time.sleep(1.0)
@@ -388,8 +429,9 @@ def test_plan_lists_the_phases_of_a_step_in_order():
 @pytest.mark.parametrize("given", [None, [[0.2, 0.0, 0.0]]], ids=["at rest", "moving"])
 def test_the_first_step_has_the_forces_of_the_start(given):
     """Of velocity Verlet, whose steps begin with them: positions and velocities of the system, nothing set before."""
-    system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[0.3, 0.0, 0.0]],
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(1), [10.0], positions=[[0.3, 0.0, 0.0]], remove_com_motion=False
+    )
     system.velocities = None if given is None else np.array(given)
     system.add(sponge.FunctionPotential(lambda x: 50.0 * np.sum(x**2)))
     sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001))

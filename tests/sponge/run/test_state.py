@@ -31,8 +31,11 @@ def molecule():
     )
     system.add(sponge.harmonic_bond([[0, 1], [1, 2]], k=1000.0, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2]], k=300.0, theta0=1.9))
-    system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1, 0.0], np.full(5, 0.2), np.full(5, 0.1), method="reaction_field",
-                                cutoff=0.9))
+    system.add(
+        sponge.Nonbonded(
+            [0.1, -0.1, 0.1, -0.1, 0.0], np.full(5, 0.2), np.full(5, 0.1), method="reaction_field", cutoff=0.9
+        )
+    )
     system.add(sponge.umbrella(cv.distance(0, 2), center=0.2, k=100.0))
     return system
 
@@ -40,14 +43,18 @@ def molecule():
 @pytest.fixture
 def sim():
     bias = sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10, grid=(0.0, 1.4), temperature=300)
-    return sponge.Simulation(molecule(), sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001),
-                             sampling=[bias],
-                             barostat=sponge.MonteCarloBarostat(1.0))
+    return sponge.Simulation(
+        molecule(),
+        sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001),
+        sampling=[bias],
+        barostat=sponge.MonteCarloBarostat(1.0),
+    )
 
 
 def _fill(array, value=0.123):
     def change(sim):
         array(sim)[...] = value
+
     return change
 
 
@@ -188,17 +195,22 @@ MISTAKES = {
     "truth for a number": lambda s: sponge.MonteCarloBarostat(1.0, every=True),
     "temperature of a barostat": lambda s: sponge.MonteCarloBarostat(1.0, temperature="300"),
     "a number for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), barostat=1.0),
-    "a class for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001),
-                                                          barostat=sponge.MonteCarloBarostat),
+    "a class for a barostat": lambda s: sponge.Simulation(
+        s, sponge.VelocityVerlet(0.001), barostat=sponge.MonteCarloBarostat
+    ),
     "a class for a method": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), sampling=sponge.Metadynamics),
     "a class for a reporter": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1, report=sponge.Log),
     "a class among reporters": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1, report=[sponge.Log]),
-    "a barostat without a box": lambda s: sponge.Simulation(pair(), sponge.LangevinMiddle(300, 1.0, 0.001),
-                                                            barostat=sponge.MonteCarloBarostat(1.0)).run(1),
-    "a box below the cut-off": lambda s: (lambda sim: (setattr(sim, "box", 1.2),
-                                                       sim.run(1)))(sponge.Simulation(s, sponge.VelocityVerlet(0.001))),
-    "a length of no constraint": lambda s: (s.constraints.distances.__setitem__(0, np.nan),
-                                            sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1)),
+    "a barostat without a box": lambda s: sponge.Simulation(
+        pair(), sponge.LangevinMiddle(300, 1.0, 0.001), barostat=sponge.MonteCarloBarostat(1.0)
+    ).run(1),
+    "a box below the cut-off": lambda s: (lambda sim: (setattr(sim, "box", 1.2), sim.run(1)))(
+        sponge.Simulation(s, sponge.VelocityVerlet(0.001))
+    ),
+    "a length of no constraint": lambda s: (
+        s.constraints.distances.__setitem__(0, np.nan),
+        sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1),
+    ),
 }
 
 
@@ -230,9 +242,14 @@ def test_a_simulation_goes_on_when_its_state_is_put_into_the_system(sim):
     sim.system.positions, sim.system.velocities, sim.system.box = sim.positions, sim.velocities, sim.box
     before = sim.energies()
     sim.run(20)
-    other = sponge.Simulation(molecule(), sim.integrator,
-                              sampling=[sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10,
-                              grid=(0.0, 1.4), temperature=300)], barostat=sim.barostat)
+    other = sponge.Simulation(
+        molecule(),
+        sim.integrator,
+        sampling=[
+            sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10, grid=(0.0, 1.4), temperature=300)
+        ],
+        barostat=sim.barostat,
+    )
     other.run(20)
     assert other.energies() == before  # meshes are planned for the box of the beginning
     other.run(20)
@@ -269,8 +286,11 @@ def test_replicas_notice():
     integrator = sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001)
     rex = sponge.ReplicaExchange(system, integrator, [300, 310], every=10)
     rex.run(20)
-    for change in (lambda: rex.temperatures.__setitem__(0, 500.0), lambda: setattr(rex, "temperatures", [1, 2]),
-                   lambda: setattr(rex, "evry", 3)):
+    for change in (
+        lambda: rex.temperatures.__setitem__(0, 500.0),
+        lambda: setattr(rex, "temperatures", [1, 2]),
+        lambda: setattr(rex, "evry", 3),
+    ):
         with pytest.raises((ValueError, AttributeError)):
             change()
     windows = sponge.UmbrellaSampling(system, cv.distance(0, 1), [0.2, 0.3], k=2000.0, integrator=integrator)
@@ -282,10 +302,15 @@ def test_replicas_notice():
             replicas.run(10)
 
 
-@pytest.mark.parametrize("make", [
-    lambda: sponge.SITS(temperatures=[300.0, 320.0]), lambda: sponge.AMD(total=(-1000.0, 100.0)),
-    lambda: sponge.Metadynamics(cv.distance(0, 1), 0.01, height=0.1, every=10, grid=(0.1, 0.5, 100)),
-], ids=["SITS", "AMD", "Metadynamics"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sponge.SITS(temperatures=[300.0, 320.0]),
+        lambda: sponge.AMD(total=(-1000.0, 100.0)),
+        lambda: sponge.Metadynamics(cv.distance(0, 1), 0.01, height=0.1, every=10, grid=(0.1, 0.5, 100)),
+    ],
+    ids=["SITS", "AMD", "Metadynamics"],
+)
 def test_a_method_that_a_simulation_refused_is_free_for_the_next(make):
     method, bath = make(), sponge.LangevinMiddle(300, 1.0, 0.001)
     with pytest.raises(ValueError, match="positions"):
@@ -300,13 +325,15 @@ def test_a_method_that_a_simulation_refused_is_free_for_the_next(make):
 
 
 def test_overlapping_atoms_are_named():
-    system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4,
-                           positions=[[0, 0, 0], [0.5, 0, 0], [0, 0.6, 0], [0.5, 0, 0]])
+    system = sponge.System(
+        sponge.Topology.of_particles(4), [12.0] * 4, positions=[[0, 0, 0], [0.5, 0, 0], [0, 0.6, 0], [0.5, 0, 0]]
+    )
     system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1], np.full(4, 0.2), np.full(4, 0.1), method="none"))
     sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001))
     for compute in (system.energy, system.energy_terms, sim.energies):
-        with pytest.raises(BrokenSimulationError,
-                           match=r"from term 'nonbonded': atom 1 \(X 2 X\) and atom 3 \(X 4 X\) are 0 nm apart"):
+        with pytest.raises(
+            BrokenSimulationError, match=r"from term 'nonbonded': atom 1 \(X 2 X\) and atom 3 \(X 4 X\) are 0 nm apart"
+        ):
             compute()
     with pytest.raises(BrokenSimulationError, match=r"forces must be finite, got .* from term 'nonbonded': atom 1"):
         system.forces()
@@ -328,8 +355,9 @@ def test_steps_in_fs_and_pressures_in_pascal_are_noticed():
     with pytest.warns(UnitsWarning, match=r"the time step looks like fs: 2 ps are 2000 fs \(time steps are in ps\)"):
         sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 2.0))
     with pytest.warns(UnitsWarning, match=r"the pressure looks like Pa, got 101325.0 bar \(pressures are in bar\)"):
-        sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002),
-                          barostat=sponge.MonteCarloBarostat(pressure=101325.0))
+        sponge.Simulation(
+            system, sponge.LangevinMiddle(300, 1.0, 0.002), barostat=sponge.MonteCarloBarostat(pressure=101325.0)
+        )
 
 
 def test_angstrom_are_noticed():
@@ -337,8 +365,9 @@ def test_angstrom_are_noticed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good.energy()
-    with pytest.warns(UnitsWarning,
-                      match="positions look like angstrom: bonds are 10 times as long .* 1.5 nm apart instead of 0.15"):
+    with pytest.warns(
+        UnitsWarning, match="positions look like angstrom: bonds are 10 times as long .* 1.5 nm apart instead of 0.15"
+    ):
         sponge.Simulation(good, sponge.VelocityVerlet(0.001), positions=10 * good.positions)
     good.box = None
     good.nonbonded.update(method="none")
@@ -364,8 +393,9 @@ def _round(k):
     strength = 1.0 + k  # a value of its own in each round: nothing may be kept by it
     system.add(sponge.FunctionPotential(lambda x: strength * np.sum((x[0] - x[3]) ** 2)))
     bias = sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10, grid=(0.0, 1.4), temperature=300)
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=k,
-                            sampling=[bias])
+    sim = sponge.Simulation(
+        system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=k, sampling=[bias]
+    )
     sim.run(20)
     assert np.isfinite(sim.energies()["total"])
     return [weakref.ref(x) for x in (system, sim, bias, sim._engine)]

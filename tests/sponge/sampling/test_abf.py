@@ -39,8 +39,9 @@ def aligned(found, exact, weights):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sigma", "integrator"), [(0.05, sponge.LangevinMiddle(300, 5.0, 0.005)),
-                                                   (0.2, sponge.Bussi(300, 0.1, 0.005))])
+@pytest.mark.parametrize(
+    ("sigma", "integrator"), [(0.05, sponge.LangevinMiddle(300, 5.0, 0.005)), (0.2, sponge.Bussi(300, 0.1, 0.005))]
+)
 def test_a_double_well_of_six_rt(sigma, integrator):
     """With stiff and with soft springs, which smooth the force on the fictitious particle but not CZAR."""
     abf = sponge.ABF(X, (-1.6, 1.6, 64), sigma=sigma, friction=5.0)
@@ -71,8 +72,9 @@ def test_a_periodic_variable_closes():
 @pytest.mark.slow
 def test_two_variables():
     abf = sponge.ABF([X, Y], [(-1.6, 1.6, 32), (-1.0, 1.0, 20)], sigma=[0.1, 0.1], friction=5.0, full_samples=200)
-    sim = particle(lambda x: well(x[0, 0]) + 10.0 * (x[0, 1] - 0.3 * x[0, 0]) ** 2 + 50.0 * x[0, 2] ** 2, abf,
-                   [-1.0, -0.3, 0])
+    sim = particle(
+        lambda x: well(x[0, 0]) + 10.0 * (x[0, 1] - 0.3 * x[0, 0]) ** 2 + 50.0 * x[0, 2] ** 2, abf, [-1.0, -0.3, 0]
+    )
     sim.run(2_000_000)
     x, y = np.meshgrid(*abf.centers, indexing="ij")
     exact = well(x) + 10.0 * (y - 0.3 * x) ** 2
@@ -171,18 +173,21 @@ def test_two_methods_have_noise_of_their_own():
     assert abs(np.corrcoef(np.diff(pair[0].extended[:, 0]), np.diff(pair[1].extended[:, 0]))[0, 1]) < 0.9
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"grid": 20}, "grid must say from where to where x goes"),
-    ({"grid": (1.0, -1.0, 20)}, r"must be \(lowest, highest, bins\)"),
-    ({"grid": (-1.0, 1.0, 1)}, "bins of x"),
-    ({"cvs": ANGLE, "grid": (0.0, 1.0, 20)}, "must be its period"),
-    ({"cvs": [X, Y], "grid": [(0, 1, 5)]}, "an entry for each of 2 variables"),
-    ({"cvs": [X, Y], "grid": [(0, 1, 5000), (0, 1, 5000)]}, "at most 1000000 bins"),
-    ({"cvs": [X, Y, ANGLE]}, "one or two collective variables, got 3"),
-    ({"sigma": -1.0}, "sigma must be a positive number"),
-    ({"period": 0.0}, "period must be"),
-    ({"full_samples": 0}, "full_samples must be"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"grid": 20}, "grid must say from where to where x goes"),
+        ({"grid": (1.0, -1.0, 20)}, r"must be \(lowest, highest, bins\)"),
+        ({"grid": (-1.0, 1.0, 1)}, "bins of x"),
+        ({"cvs": ANGLE, "grid": (0.0, 1.0, 20)}, "must be its period"),
+        ({"cvs": [X, Y], "grid": [(0, 1, 5)]}, "an entry for each of 2 variables"),
+        ({"cvs": [X, Y], "grid": [(0, 1, 5000), (0, 1, 5000)]}, "at most 1000000 bins"),
+        ({"cvs": [X, Y, ANGLE]}, "one or two collective variables, got 3"),
+        ({"sigma": -1.0}, "sigma must be a positive number"),
+        ({"period": 0.0}, "period must be"),
+        ({"full_samples": 0}, "full_samples must be"),
+    ],
+)
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         sponge.ABF(**{"cvs": X, "grid": (-1.0, 1.0, 10), **options})

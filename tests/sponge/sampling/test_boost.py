@@ -46,8 +46,9 @@ def in_openmm(system, make):
     context = openmm.Context(model, integrator, openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(system.positions)
     context.setVelocities(np.zeros((system.n, 3)))
-    total, torsions = (context.getState(energy=True, groups=groups).getPotentialEnergy()
-                       for groups in (-1, 1 << DIHEDRALS))
+    total, torsions = (
+        context.getState(energy=True, groups=groups).getPotentialEnergy() for groups in (-1, 1 << DIHEDRALS)
+    )
     plain = context.getState(forces=True, groups=1 << DIHEDRALS).getForces(asNumpy=True)._value
     names = {"AMDIntegrator": (total,), "AMDForceGroupIntegrator": (torsions,), "DualAMDIntegrator": (total, torsions)}
     given = names[type(integrator).__name__]
@@ -61,11 +62,14 @@ def assert_close(found, expected):
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max(), rtol=0)
 
 
-@pytest.mark.parametrize(("boosts", "make"), [
-    ({"total": (20.0, 35.0)}, lambda amd: amd.AMDIntegrator(1.0, 35.0, 20.0)),
-    ({"total": (-200.0, 35.0)}, lambda amd: amd.AMDIntegrator(1.0, 35.0, -200.0)),
-    ({"torsion": (60.0, 12.0)}, lambda amd: amd.AMDForceGroupIntegrator(1.0, DIHEDRALS, 12.0, 60.0)),
-])
+@pytest.mark.parametrize(
+    ("boosts", "make"),
+    [
+        ({"total": (20.0, 35.0)}, lambda amd: amd.AMDIntegrator(1.0, 35.0, 20.0)),
+        ({"total": (-200.0, 35.0)}, lambda amd: amd.AMDIntegrator(1.0, 35.0, -200.0)),
+        ({"torsion": (60.0, 12.0)}, lambda amd: amd.AMDForceGroupIntegrator(1.0, DIHEDRALS, 12.0, 60.0)),
+    ],
+)
 def test_single_boosts_are_those_of_openmm(boosts, make):
     system = peptide()
     engine = engine_of(system, sponge.AMD(**boosts))
@@ -78,8 +82,9 @@ def test_the_dual_boost_has_the_energy_of_openmm_and_its_derivatives():
     """OpenMM leaves the boost of the total energy out of the forces of the torsions; here forces are derivatives."""
     system = peptide()
     engine = engine_of(system, sponge.AMD(total=(20.0, 35.0), torsion=(60.0, 12.0)))
-    total, boost, torsions, forces = in_openmm(system, lambda amd: amd.DualAMDIntegrator(1.0, DIHEDRALS, 35.0, 20.0,
-                                                                                           12.0, 60.0))
+    total, boost, torsions, forces = in_openmm(
+        system, lambda amd: amd.DualAMDIntegrator(1.0, DIHEDRALS, 35.0, 20.0, 12.0, 60.0)
+    )
     assert engine.energies()["amd"] == pytest.approx(boost, rel=1e-8)
     assert_close(engine.forces, forces + ((35.0 / (35.0 + 20.0 - total)) ** 2 - 1.0) * torsions)
 
@@ -89,10 +94,15 @@ def test_the_dual_boost_has_the_energy_of_openmm_and_its_derivatives():
 TORSIONS = ("torsion", "improper", "cmap")
 
 
-@pytest.mark.parametrize(("numbers", "boosted"), [
-    ([(3200.0, 300.0), (700.0, 80.0)], (True, True)), ([(3200.0, 0.002), (700.0, 0.008)], (True, True)),
-    ([(-np.inf, 0.0), (700.0, 0.008)], (False, True)), ([(3200.0, 0.002), (-np.inf, 0.0)], (True, False)),
-])
+@pytest.mark.parametrize(
+    ("numbers", "boosted"),
+    [
+        ([(3200.0, 300.0), (700.0, 80.0)], (True, True)),
+        ([(3200.0, 0.002), (700.0, 0.008)], (True, True)),
+        ([(-np.inf, 0.0), (700.0, 0.008)], (False, True)),
+        ([(3200.0, 0.002), (-np.inf, 0.0)], (True, False)),
+    ],
+)
 def test_forces_and_virial_are_derivatives(numbers, boosted):
     """A peptide in a leaning box with PME and CMAP, whose energy has many parts; both forms of the boost."""
     system, harmonic = charmm_peptide(), numbers[0][1] < 1
@@ -157,8 +167,7 @@ def well(x):
 
 def particle(method, seed=1, integrator=None):
     system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[-0.3, 0, 0]], remove_com_motion=False)
-    system.add(sponge.FunctionPotential(lambda x: well(x[0, 0]) + 500.0 * (x[0, 1] ** 2 + x[0, 2] ** 2),
-                                        name="well"))
+    system.add(sponge.FunctionPotential(lambda x: well(x[0, 0]) + 500.0 * (x[0, 1] ** 2 + x[0, 2] ** 2), name="well"))
     return sponge.Simulation(system, integrator or langevin_of(0.005), seed=seed, sampling=[method])
 
 
@@ -168,9 +177,14 @@ RIGHT = IN_WELL[FINE > 0].sum() / IN_WELL.sum()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [
-    sponge.AMD(total=(20.0, 8.0)), sponge.GaMD(total=3.0, collect=50_000, equilibrate=50_000, prepare=5000),
-    sponge.GaMD(total=4.0, collect=50_000, equilibrate=50_000, threshold="upper")])
+@pytest.mark.parametrize(
+    "method",
+    [
+        sponge.AMD(total=(20.0, 8.0)),
+        sponge.GaMD(total=3.0, collect=50_000, equilibrate=50_000, prepare=5000),
+        sponge.GaMD(total=4.0, collect=50_000, equilibrate=50_000, threshold="upper"),
+    ],
+)
 def test_a_double_well_by_the_total_energy(method):
     """A barrier of six RT, which plain dynamics crosses some five times, and the populations of both wells."""
     sim, place = particle(method), sponge.Variables({"x": X}, every=10)
@@ -182,8 +196,10 @@ def test_a_double_well_by_the_total_energy(method):
     assert abs(found.value - RIGHT) < 3.5 * found.error < 0.1
 
 
-@pytest.mark.parametrize("method", [
-    sponge.AMD(torsion=(20.0, 6.0), every=50), sponge.GaMD(torsion=2.5, collect=20_000, equilibrate=50_000, every=50)])
+@pytest.mark.parametrize(
+    "method",
+    [sponge.AMD(torsion=(20.0, 6.0), every=50), sponge.GaMD(torsion=2.5, collect=20_000, equilibrate=50_000, every=50)],
+)
 def test_a_torsion_by_its_own_energy(method):
     """The boost is a function of the torsion: within a bin of it cumulants are exact."""
     sim = sponge.Simulation(chain(), langevin(), seed=3, sampling=[method])
@@ -230,8 +246,17 @@ def test_parameters_are_those_of_the_paper(upper, sigma0, mean):
 @pytest.mark.parametrize("integrator", [langevin_of(0.005), sponge.VelocityVerlet(0.005)])
 def test_the_stages_of_a_run(upper, integrator):
     """Every boost of a run from the energies of the states before it, in NumPy."""
-    method = sponge.GaMD(total=3.0, torsion=2.0, collect=60, equilibrate=40, prepare=10, every=1, terms=["well"],
-                         threshold="upper" if upper else "lower", temperature=300.0)
+    method = sponge.GaMD(
+        total=3.0,
+        torsion=2.0,
+        collect=60,
+        equilibrate=40,
+        prepare=10,
+        every=1,
+        terms=["well"],
+        threshold="upper" if upper else "lower",
+        temperature=300.0,
+    )
     sim = particle(method, integrator=integrator)
     sim.thermalize(300.0, seed=1)
     assert method.stage == "collect"
@@ -317,26 +342,32 @@ def test_cumulants_by_hand():
 # -- bad use -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({}, "total or torsion must be given"),
-    ({"total": 3.0}, r"total must be \(threshold, alpha\) in kJ/mol, got 3.0"),
-    ({"torsion": (3.0, 0.0)}, "alpha of torsion must be"),
-    ({"torsion": (math.inf, 1.0)}, "threshold of torsion must be"),
-    ({"torsion": (3.0, 1.0), "every": 0}, "every must be"),
-    ({"torsion": (3.0, 1.0), "temperature": -1.0}, "temperature must be"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "total or torsion must be given"),
+        ({"total": 3.0}, r"total must be \(threshold, alpha\) in kJ/mol, got 3.0"),
+        ({"torsion": (3.0, 0.0)}, "alpha of torsion must be"),
+        ({"torsion": (math.inf, 1.0)}, "threshold of torsion must be"),
+        ({"torsion": (3.0, 1.0), "every": 0}, "every must be"),
+        ({"torsion": (3.0, 1.0), "temperature": -1.0}, "temperature must be"),
+    ],
+)
 def test_bad_options_of_amd_are_named(options, message):
     with pytest.raises(ValueError, match=f"AMD: {message}"):
         sponge.AMD(**options)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"total": None}, "total or torsion must be given"),
-    ({"total": 0.0}, "total must be"),
-    ({"threshold": "middle"}, "threshold must be 'lower' or 'upper', got 'middle'"),
-    ({"prepare": 99}, "collect must be"),
-    ({"equilibrate": -1}, "equilibrate must be"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"total": None}, "total or torsion must be given"),
+        ({"total": 0.0}, "total must be"),
+        ({"threshold": "middle"}, "threshold must be 'lower' or 'upper', got 'middle'"),
+        ({"prepare": 99}, "collect must be"),
+        ({"equilibrate": -1}, "equilibrate must be"),
+    ],
+)
 def test_bad_options_of_gamd_are_named(options, message):
     with pytest.raises(ValueError, match=f"GaMD: {message}"):
         sponge.GaMD(**{"total": 3.0, "collect": 100, "equilibrate": 100, **options})

@@ -185,8 +185,13 @@ def test_mbar_agrees_with_the_equations_of_mbar():
     sample.
     """
     system = Oscillators(freedom=20)
-    rows = np.array([system.exact, system.exact + 2 * np.linspace(-1, 1, len(BETAS)) ** 2,
-                     np.linspace(0, 3, len(BETAS)) + system.exact])
+    rows = np.array(
+        [
+            system.exact,
+            system.exact + 2 * np.linspace(-1, 1, len(BETAS)) ** 2,
+            np.linspace(0, 3, len(BETAS)) + system.exact,
+        ]
+    )
     samples = np.array([400.0, 300, 200])
     energies = np.concatenate([system.draw(row, int(m)) for row, m in zip(rows, samples)])
     log_z, _ = solve(energies, np.ones(len(energies)), samples, rows, BETAS, tolerance=1e-11)
@@ -195,8 +200,9 @@ def test_mbar_agrees_with_the_equations_of_mbar():
     for _ in range(3000):
         f = -np.log(np.exp(bias - np.log((samples[:, None] * np.exp(f[:, None] + bias)).sum(0))).sum(1))
         f -= f[0]
-    direct = np.log(np.exp(-np.outer(BETAS,
-                                     energies) - np.log((samples[:, None] * np.exp(f[:, None] + bias)).sum(0))).sum(1))
+    direct = np.log(
+        np.exp(-np.outer(BETAS, energies) - np.log((samples[:, None] * np.exp(f[:, None] + bias)).sum(0))).sum(1)
+    )
     np.testing.assert_allclose(log_z - log_z[0], direct - direct[0], atol=1e-8)
 
 
@@ -317,8 +323,11 @@ def test_mean_energies_give_the_weights_of_oscillators():
     mean = system.shape / BETAS
     fine = from_mean_energies(BETAS, mean)
     assert error(fine, system) < 0.01  # the trapezoid's
-    np.testing.assert_allclose(from_mean_energies(BETAS, mean + KCAL_100) - from_mean_energies(BETAS, mean),
-                               (BETAS - BETAS.mean()) * KCAL_100, atol=1e-9)
+    np.testing.assert_allclose(
+        from_mean_energies(BETAS, mean + KCAL_100) - from_mean_energies(BETAS, mean),
+        (BETAS - BETAS.mean()) * KCAL_100,
+        atol=1e-9,
+    )
     with pytest.raises(ValueError, match="one for each of the 24 temperatures"):
         from_mean_energies(BETAS, mean[:3])
 
@@ -332,8 +341,12 @@ def test_one_temperature_gives_the_weights_of_oscillators():
 
 
 @settings(max_examples=15, deadline=None)
-@given(gap=st.floats(2.0, 40.0), degeneracy=st.floats(0.1, 1e3), offset=st.sampled_from([0.0, KCAL_100, -KCAL_100]),
-       seed=st.integers(0, 99))
+@given(
+    gap=st.floats(2.0, 40.0),
+    degeneracy=st.floats(0.1, 1e3),
+    offset=st.sampled_from([0.0, KCAL_100, -KCAL_100]),
+    seed=st.integers(0, 99),
+)
 def test_two_states_at_any_temperature(gap, degeneracy, offset, seed):
     """Populations, free energy and heat capacity of a two-state system from one run over a ladder."""
     rng = np.random.default_rng(seed)
@@ -349,10 +362,14 @@ def test_two_states_at_any_temperature(gap, degeneracy, offset, seed):
     got = np.array([(result.weights(t) * state).sum() for t in temperatures])
     noise = p * (1 - p) / np.sqrt(m * upper * (1 - upper)) if 0 < upper < 1 else 0
     assert np.all(np.abs(got - p) < 5 * noise + 1e-9)
-    wanted = np.log((1 + degeneracy * np.exp(-beta * gap))
-                    / (1 + degeneracy * np.exp(-BETA0 * gap))) - (beta - BETA0) * offset
-    assert np.all(np.abs(result.log_partition(temperatures)[0] - wanted) < 5 * np.abs(p - p.mean()).max()
-                  / np.sqrt(m * upper * (1 - upper)) + 0.05)
+    wanted = (
+        np.log((1 + degeneracy * np.exp(-beta * gap)) / (1 + degeneracy * np.exp(-BETA0 * gap)))
+        - (beta - BETA0) * offset
+    )
+    assert np.all(
+        np.abs(result.log_partition(temperatures)[0] - wanted)
+        < 5 * np.abs(p - p.mean()).max() / np.sqrt(m * upper * (1 - upper)) + 0.05
+    )
 
 
 def test_free_energies_and_heat_capacities_have_honest_errors():
@@ -366,9 +383,11 @@ def test_free_energies_and_heat_capacities_have_honest_errors():
         rows = np.array([plain, system.exact, system.exact + np.linspace(0, 0.5, len(BETAS))])
         energies = np.concatenate([system.draw(None, 200), system.draw(rows[1], 1000), system.draw(rows[2], 1000)])
         result = LadderReweighting(energies, rows, TEMPERATURES, T0, np.repeat([0, 1, 2], [200, 1000, 1000]))
-        for (value, error), exact in [(result.log_partition(temperatures), -10 * np.log(beta / BETA0)),
-                                      (result.mean_energy(temperatures), 10 / beta),
-                                      (result.heat_capacity(temperatures), np.full(3, 10 * units.GAS_CONSTANT))]:
+        for (value, error), exact in [
+            (result.log_partition(temperatures), -10 * np.log(beta / BETA0)),
+            (result.mean_energy(temperatures), 10 / beta),
+            (result.heat_capacity(temperatures), np.full(3, 10 * units.GAS_CONSTANT)),
+        ]:
             pulls.append((value - exact) / error)
     squares = (np.array(pulls) ** 2).reshape(20, 3, 3).mean(0)
     assert np.all((squares > 0.3) & (squares < 2.5)), squares
@@ -407,13 +426,17 @@ def test_effective_samples():
             kish(bad)
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"energies": [1.0, np.nan]}, "energies must be finite, got nan at 1"),
-    ({"energies": [1.0]}, "at least 2 samples are needed, got 1"), ({"log_n": [0.0, np.inf]}, "log_n must be finite"),
-    ({"log_n": [0.0, 0.0, 0.0]}, r"must be \[m\], temperatures \[N\] and log_n"),
-    ({"temperatures": [300.0, -5.0]}, "positive and finite"),
-    ({"epochs": [0, 1]}, "a row of log_n for each of the 2 energies"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"energies": [1.0, np.nan]}, "energies must be finite, got nan at 1"),
+        ({"energies": [1.0]}, "at least 2 samples are needed, got 1"),
+        ({"log_n": [0.0, np.inf]}, "log_n must be finite"),
+        ({"log_n": [0.0, 0.0, 0.0]}, r"must be \[m\], temperatures \[N\] and log_n"),
+        ({"temperatures": [300.0, -5.0]}, "positive and finite"),
+        ({"epochs": [0, 1]}, "a row of log_n for each of the 2 energies"),
+    ],
+)
 def test_bad_input(change, message):
     good = {"energies": [1.0, 2.0], "log_n": [0.0, 0.0], "temperatures": [300.0, 400.0], "temperature": 300.0}
     with pytest.raises(ValueError, match=message):
@@ -431,9 +454,19 @@ def test_ladder(spacing, wanted):
     assert units.ladder(300, 300, 1) == [300]
 
 
-@pytest.mark.parametrize("arguments", [(0, 300, 3), (400, 300, 3), (300, np.inf, 3), (np.nan, 300, 3), (300, 400, 1),
-                                       (300, 300, 2),
-                                       (300, 400, 2.5), (300, 400, 3, "cubic")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (0, 300, 3),
+        (400, 300, 3),
+        (300, np.inf, 3),
+        (np.nan, 300, 3),
+        (300, 400, 1),
+        (300, 300, 2),
+        (300, 400, 2.5),
+        (300, 400, 3, "cubic"),
+    ],
+)
 def test_ladder_refuses(arguments):
     with pytest.raises(ValueError, match="^ladder: "):
         units.ladder(*arguments)

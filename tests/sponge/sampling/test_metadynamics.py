@@ -23,9 +23,12 @@ def particle(energy=None, start=(0.0, 0.0, 0.0), **params):
 
 
 def langevin(system, sampling, seed=1, friction=5.0, timestep=0.005):
-    return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=friction, timestep=timestep),
-                             seed=seed,
-                             sampling=sampling)
+    return sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(temperature=300, friction=friction, timestep=timestep),
+        seed=seed,
+        sampling=sampling,
+    )
 
 
 def two_wells(phi):
@@ -36,8 +39,9 @@ BONDS, ANGLES, CHAIN = np.array([[0, 1], [1, 2], [2, 3]]), np.array([[0, 1, 2], 
 
 
 def chain_energy(x):
-    stiff = 1e4 * np.sum((distances(x, None,
-                                    BONDS) - 0.15) ** 2) + 200.0 * np.sum((angles(x, None, ANGLES) - 1.95) ** 2)
+    stiff = 1e4 * np.sum((distances(x, None, BONDS) - 0.15) ** 2) + 200.0 * np.sum(
+        (angles(x, None, ANGLES) - 1.95) ** 2
+    )
     return stiff + np.sum(two_wells(torsions(x, None, CHAIN)))
 
 
@@ -66,8 +70,9 @@ def double_well(x):
 def test_hills_on_the_grid_are_the_direct_sum_of_gaussians(d):
     """At the nodes to rounding and cut-off; between them to the error of cubic interpolation."""
     cvs = [PHI, X, Y][:d]
-    bias = sponge.Metadynamics(cvs, [0.3, 0.2, 0.25][:d], height=1.0, every=10,
-                               grid=[None, (-1.0, 1.5), (-2.0, 1.0)][:d])
+    bias = sponge.Metadynamics(
+        cvs, [0.3, 0.2, 0.25][:d], height=1.0, every=10, grid=[None, (-1.0, 1.5), (-2.0, 1.0)][:d]
+    )
     rng = np.random.default_rng(d)
     centers = np.column_stack([rng.uniform(-4, 4, 30), rng.uniform(-1, 1.5, 30), rng.uniform(-2, 1, 30)])[:, :d]
     heights = rng.uniform(0.2, 1.5, 30)
@@ -107,8 +112,9 @@ def test_forces_are_the_slopes_of_the_interpolated_bias(d):
 def test_virial_of_a_bias_against_strain():
     """Of a variable between periodic images and of one that is not, in a triclinic box."""
     box = np.array([[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])
-    bias = sponge.Metadynamics([cv.distance(0, 11), cv.radius_of_gyration(range(5))], 0.1, height=9.0, every=10,
-                               grid=[(0.0, 1.0), (0.0, 1.0)])
+    bias = sponge.Metadynamics(
+        [cv.distance(0, 11), cv.radius_of_gyration(range(5))], 0.1, height=9.0, every=10, grid=[(0.0, 1.0), (0.0, 1.0)]
+    )
     system = example_system(box=box)
     engine = sponge.Engine(system, sampling=[bias])
     x = np.array(system.positions)
@@ -119,8 +125,10 @@ def test_virial_of_a_bias_against_strain():
     for a, b in np.ndindex(3, 3):
         strain = np.zeros((3, 3))
         strain[a, b] = h
-        up, down = (float(bias.bias(*(v(x @ (np.eye(3) + e),
-                                        box @ (np.eye(3) + e)) for v in bias.cvs))) for e in (strain, -strain))
+        up, down = (
+            float(bias.bias(*(v(x @ (np.eye(3) + e), box @ (np.eye(3) + e)) for v in bias.cvs)))
+            for e in (strain, -strain)
+        )
         assert virial[b, a] == pytest.approx(-(up - down) / (2 * h), abs=1e-6)
 
 
@@ -165,8 +173,9 @@ def test_heights_and_records():
 def test_records_of_velocity_verlet_belong_to_the_present_state():
     bias = sponge.Metadynamics(X, 0.1, height=0.1, every=20, temperature=300.0, grid=(-5, 5))
     record = sponge.Variables({"x": X}, every=20)
-    sim = sponge.Simulation(particle(lambda x: 40.0 * np.sum(x * x)), sponge.VelocityVerlet(timestep=0.005),
-                            sampling=[bias])
+    sim = sponge.Simulation(
+        particle(lambda x: 40.0 * np.sum(x * x)), sponge.VelocityVerlet(timestep=0.005), sampling=[bias]
+    )
     sim.velocities = [[0.4, 0.1, 0.3]]
     sim.run(200, report=record)
     assert bias.steps.tolist() == record.steps.tolist() == list(range(20, 201, 20))
@@ -215,8 +224,9 @@ def torsion_free_energy(phi):
 @pytest.mark.parametrize("bias_factor", [None, 6.0])
 def test_periodic_torsion(bias_factor):
     """Barriers of 18 kJ/mol = 7 RT; the free energy comes out from the bias and by weights."""
-    bias = sponge.Metadynamics(PHI, 0.25, height=0.5 if bias_factor is None else 1.5, every=100,
-                               bias_factor=bias_factor, record=20)
+    bias = sponge.Metadynamics(
+        PHI, 0.25, height=0.5 if bias_factor is None else 1.5, every=100, bias_factor=bias_factor, record=20
+    )
     sim = langevin(torsion_chain(), [bias], timestep=0.003)
     sim.run(400_000)
     found = bias.free_energy()
@@ -247,8 +257,9 @@ def test_errors_of_a_double_well_are_of_the_right_size():
         exact = well(found.axes[0])
         squares.append(_chi_squares(found, exact, 30.0).mean())
         i, j = (int(np.argmin(np.abs(found.axes[0] - x))) for x in (-1.0, 0.95))
-        differences.append((found.value[j] - found.value[i] - exact[j] + exact[i])
-                           / np.hypot(found.error[i], found.error[j]))
+        differences.append(
+            (found.value[j] - found.value[i] - exact[j] + exact[i]) / np.hypot(found.error[i], found.error[j])
+        )
     assert 0.4 < np.mean(squares) < 2.2, squares
     assert 0.2 < np.mean(np.square(differences)) < 2.5
 
@@ -260,8 +271,9 @@ def test_errors_in_two_dimensions_are_of_the_right_size():
 
     squares = []
     for seed in range(3):
-        bias = sponge.Metadynamics([X, Y], [0.2, 0.6], height=1.0, every=100, bias_factor=5,
-                                   grid=[(-2.5, 2.5), (-7.0, 7.0)], record=10)
+        bias = sponge.Metadynamics(
+            [X, Y], [0.2, 0.6], height=1.0, every=100, bias_factor=5, grid=[(-2.5, 2.5), (-7.0, 7.0)], record=10
+        )
         langevin(particle(energy, start=(-1.0, 0, 0)), [bias], seed=seed, timestep=0.01).run(300_000)
         found = bias.free_energy()
         squares.append(_chi_squares(found, well(found.axes[0])[:, None] + 5.0 * found.axes[1] ** 2, 8.0).mean())
@@ -285,8 +297,9 @@ def test_well_tempered_bias_is_a_part_of_the_free_energy():
 # walkers
 def test_a_resumed_run_has_the_same_bits(tmp_path):
     def make():
-        bias = sponge.Metadynamics([PHI, cv.distance(0, 3)], [0.3, 0.05], height=1.0, every=3, bias_factor=5,
-                                   grid=[None, (0.0, 1.0)])
+        bias = sponge.Metadynamics(
+            [PHI, cv.distance(0, 3)], [0.3, 0.05], height=1.0, every=3, bias_factor=5, grid=[None, (0.0, 1.0)]
+        )
         return bias, langevin(torsion_chain(), [bias], timestep=0.002)
 
     whole, sim = make()
@@ -375,6 +388,7 @@ def test_walkers_on_threads_are_those_of_one_process():
 # methods
 def test_metadynamics_of_an_integrated_tempering_run():
     """Forces and energies of the two biases add up, and tempering does not see the hills."""
+
     def make(*names):
         bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=50, bias_factor=5)
         bias.receive([{"hills": np.column_stack([np.linspace(-3, 3, 20), np.linspace(0, 3, 20)])}])
@@ -386,7 +400,11 @@ def test_metadynamics_of_an_integrated_tempering_run():
         return sim, sim._engine.forces.copy(), sim._engine.energies()
 
     (_, plain, _), (_, hills, by_hills), (_, tempered, by_tempering), (both, sum_, by_both) = (
-        make(), make("bias"), make("sits"), make("bias", "sits"))
+        make(),
+        make("bias"),
+        make("sits"),
+        make("bias", "sits"),
+    )
     assert np.abs(hills - plain).max() > 1 and np.abs(tempered - plain).max() > 1
     np.testing.assert_allclose(sum_ - plain, (hills - plain) + (tempered - plain), atol=1e-10)
     assert by_both["metadynamics"] == by_hills["metadynamics"] and by_both["sits"] == by_tempering["sits"]
@@ -400,9 +418,11 @@ def test_metadynamics_of_an_integrated_tempering_run():
 def test_leaving_the_grid_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bias = sponge.Metadynamics(X, 0.1, height=1.0, every=20, grid=(-0.2, 0.2))
-    with pytest.raises(cv.VariableError,
-                       match=r"Metadynamics 'metadynamics': x must stay on the grid from -0.2 to 0.2, got .* at step "
-                                               r"\d+ \(widen `grid`, or add a wall with BiasPotential\)"):
+    with pytest.raises(
+        cv.VariableError,
+        match=r"Metadynamics 'metadynamics': x must stay on the grid from -0.2 to 0.2, got .* at step "
+        r"\d+ \(widen `grid`, or add a wall with BiasPotential\)",
+    ):
         langevin(particle(), [bias]).run(10_000)
 
 
@@ -415,8 +435,12 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
     )
     with pytest.raises(cv.VariableError, match=f"Metadynamics 'metadynamics': {message}"):
         langevin(line, [sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)]).run(10)
-    for variable, where in ((cv.distance(0, 1), "at distance 0"), (cv.rmsd(range(4), np.eye(4, 3)), "not unique"),
-                            (cv.angle(0, 1, 2), "lie on a line"), (PHI, "lie on a line")):
+    for variable, where in (
+        (cv.distance(0, 1), "at distance 0"),
+        (cv.rmsd(range(4), np.eye(4, 3)), "not unique"),
+        (cv.angle(0, 1, 2), "lie on a line"),
+        (PHI, "lie on a line"),
+    ):
         places = [0, 0, 1, 2] if "distance" in variable.name else range(4)
         system = sponge.System(sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(places, [0.1, 0.2, 0.3]))
         system.add(sponge.umbrella(variable, center=0.3, k=10.0))
@@ -424,22 +448,25 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
             langevin(system, []).run(10)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"sigma": 0.0}, "sigma must be a positive number"),
-    ({"sigma": 20.0}, "sigma must be at most half of the range of phi.*radians"),
-    ({"sigma": [0.1, 0.2]}, "one for each of 1 variables"),
-    ({"height": -1.0}, "height must be a positive number"),
-    ({"every": 0}, "every must be an integer"),
-    ({"record": 7}, "record must divide the 10 steps"),
-    ({"bias_factor": 1.0}, "bias_factor must be > 1"),
-    ({"grid": 12}, "at most half of sigma .*at least 42 intervals"),
-    ({"grid": (0.0, 3.0)}, "must be its period"),
-    ({"cvs": X}, "grid must say from where to where x goes"),
-    ({"cvs": [X, Y, Z, PHI]}, "at most 3"),
-    ({"cvs": []}, "at least one"),
-    ({"cvs": 3}, "must be made by sponge.cv"),
-    ({"cvs": [X, Y, Z], "sigma": 0.01, "grid": [(0, 9)] * 3}, "at most 10000000 nodes"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sigma": 0.0}, "sigma must be a positive number"),
+        ({"sigma": 20.0}, "sigma must be at most half of the range of phi.*radians"),
+        ({"sigma": [0.1, 0.2]}, "one for each of 1 variables"),
+        ({"height": -1.0}, "height must be a positive number"),
+        ({"every": 0}, "every must be an integer"),
+        ({"record": 7}, "record must divide the 10 steps"),
+        ({"bias_factor": 1.0}, "bias_factor must be > 1"),
+        ({"grid": 12}, "at most half of sigma .*at least 42 intervals"),
+        ({"grid": (0.0, 3.0)}, "must be its period"),
+        ({"cvs": X}, "grid must say from where to where x goes"),
+        ({"cvs": [X, Y, Z, PHI]}, "at most 3"),
+        ({"cvs": []}, "at least one"),
+        ({"cvs": 3}, "must be made by sponge.cv"),
+        ({"cvs": [X, Y, Z], "sigma": 0.01, "grid": [(0, 9)] * 3}, "at most 10000000 nodes"),
+    ],
+)
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         sponge.Metadynamics(**{"cvs": PHI, "sigma": 0.3, "height": 1.0, "every": 10, **options})
@@ -458,10 +485,16 @@ def test_options_that_do_not_fit_the_simulation():
     with pytest.raises(TypeError, match="grid must be a sequence with an entry for each variable, got float 3.0"):
         sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, grid=3.0)
     with pytest.raises(ValueError, match="temperature must be given, as VelocityVerlet has none"):
-        sponge.Simulation(torsion_chain(), sponge.VelocityVerlet(timestep=0.001),
-                          sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, bias_factor=3)])
+        sponge.Simulation(
+            torsion_chain(),
+            sponge.VelocityVerlet(timestep=0.001),
+            sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, bias_factor=3)],
+        )
     with pytest.raises(ValueError, match="atoms of .* must be below 4"):
         langevin(torsion_chain(), [sponge.Metadynamics(cv.torsion(1, 2, 3, 4), 0.3, height=1.0, every=10)])
     with pytest.raises(ValueError, match="forces once a step, which RESPA does not"):
-        sponge.Simulation(torsion_chain(), sponge.RESPA(timestep=0.002, inner=2, fast=["chain_energy"]),
-                          sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)])
+        sponge.Simulation(
+            torsion_chain(),
+            sponge.RESPA(timestep=0.002, inner=2, fast=["chain_energy"]),
+            sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)],
+        )

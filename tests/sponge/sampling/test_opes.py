@@ -46,8 +46,23 @@ def replay(opes, values, temperature=300.0):
     for step, s in enumerate(values):
         flags[STEP] = step
         kernels.bias_of(0, opes._gaussians, opes._state, opes._options, s, slopes, bias)
-        kernels.learn(0, flags, np.array([1, 2, 3]), 0, opes.record, opes.every, opes._active, s, bias, opes._gaussians,
-                      opes._state, opes._options, scratch, opes._kept.buffer, opes._kept.count)
+        kernels.learn(
+            0,
+            flags,
+            np.array([1, 2, 3]),
+            0,
+            opes.record,
+            opes.every,
+            opes._active,
+            s,
+            bias,
+            opes._gaussians,
+            opes._state,
+            opes._options,
+            scratch,
+            opes._kept.buffer,
+            opes._kept.count,
+        )
         if flags[STATUS] == 1:
             opes._kept.take_over()
             flags[STATUS] = 0
@@ -165,8 +180,13 @@ def test_a_frozen_bias_stays():
     assert len(opes.steps) == 99
 
 
-@pytest.mark.parametrize("make", [lambda: sponge.OPES(X, 20.0, 10, sigma=0.2),
-                                  lambda: sponge.Metadynamics(X, 0.2, 1.0, 10, bias_factor=8, grid=(-3, 3))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sponge.OPES(X, 20.0, 10, sigma=0.2),
+        lambda: sponge.Metadynamics(X, 0.2, 1.0, 10, bias_factor=8, grid=(-3, 3)),
+    ],
+)
 def test_a_frozen_bias_that_moves_has_the_records_of_its_simulation(make):
     bias = make()
     first = simulation(bias)
@@ -186,21 +206,24 @@ def test_a_frozen_bias_that_moves_has_the_records_of_its_simulation(make):
         first.run(10)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"barrier": -1.0}, "barrier must be a positive number"),
-    ({"every": 0}, "every must be"),
-    ({"sigma": [0.1, 0.2]}, "sigma must be a positive number, or one for each of 1 variables"),
-    ({"sigma": "adaptive"}, "sigma must be a positive number"),
-    ({"sigma": 0.1, "smallest_sigma": 0.2}, "smallest_sigma must be at most sigma"),
-    ({"sigma": 0.1, "measure": 100}, "measure must be left out where sigma is given"),
-    ({"measure": 5}, "measure must be"),
-    ({"bias_factor": 1.0}, "bias_factor must be > 1"),
-    ({"bias_factor": math.inf}, "bias_factor must be finite with explore, and where sigma is measured"),
-    ({"bias_factor": math.inf, "sigma": 0.1, "explore": True}, "bias_factor must be finite with explore"),
-    ({"barrier": 1.0, "temperature": 300.0}, "barrier must be above RT"),
-    ({"barrier": 1e5, "bias_factor": 5.0, "temperature": 300.0}, "barrier must be from"),
-    ({"threshold": -1.0}, "threshold must be finite and >= 0"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"barrier": -1.0}, "barrier must be a positive number"),
+        ({"every": 0}, "every must be"),
+        ({"sigma": [0.1, 0.2]}, "sigma must be a positive number, or one for each of 1 variables"),
+        ({"sigma": "adaptive"}, "sigma must be a positive number"),
+        ({"sigma": 0.1, "smallest_sigma": 0.2}, "smallest_sigma must be at most sigma"),
+        ({"sigma": 0.1, "measure": 100}, "measure must be left out where sigma is given"),
+        ({"measure": 5}, "measure must be"),
+        ({"bias_factor": 1.0}, "bias_factor must be > 1"),
+        ({"bias_factor": math.inf}, "bias_factor must be finite with explore, and where sigma is measured"),
+        ({"bias_factor": math.inf, "sigma": 0.1, "explore": True}, "bias_factor must be finite with explore"),
+        ({"barrier": 1.0, "temperature": 300.0}, "barrier must be above RT"),
+        ({"barrier": 1e5, "bias_factor": 5.0, "temperature": 300.0}, "barrier must be from"),
+        ({"threshold": -1.0}, "threshold must be finite and >= 0"),
+    ],
+)
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         sponge.OPES(X, **{"barrier": 20.0, "every": 10, **options})
@@ -215,8 +238,11 @@ def test_trouble_in_a_run_is_named():
     with pytest.raises(ValueError, match="nothing was recorded yet"):
         sponge.OPES(X, 20.0, 10, temperature=300.0).weights()
     with pytest.raises(ValueError, match="temperature must be given, as VelocityVerlet has none"):
-        sponge.Simulation(simulation(sponge.OPES(X, 20.0, 10)).system, sponge.VelocityVerlet(0.001),
-                          sampling=[sponge.OPES(X, 20.0, 10)])
+        sponge.Simulation(
+            simulation(sponge.OPES(X, 20.0, 10)).system,
+            sponge.VelocityVerlet(0.001),
+            sampling=[sponge.OPES(X, 20.0, 10)],
+        )
     taken = sponge.OPES(X, 20.0, 10)
     simulation(taken)
     with pytest.raises(ValueError, match="belongs to one simulation, and has one already"):

@@ -32,8 +32,9 @@ TORSION = ["phi: TORSION ATOMS=1,2,3,4"]
 
 def simulation(method, integrator=None, box=None, **options):
     system = example_system(sponge.harmonic_bond([[i, i + 1] for i in range(11)], k=3e4, r0=0.15), box=box)
-    return sponge.Simulation(system, integrator or sponge.LangevinMiddle(300, 5.0, 0.001), seed=1, sampling=[method],
-                             **options)
+    return sponge.Simulation(
+        system, integrator or sponge.LangevinMiddle(300, 5.0, 0.001), seed=1, sampling=[method], **options
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +46,16 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("box", [None, BOX], ids=["no box", "triclinic"])
 def test_forces_and_virial_are_derivatives(box):
     """Of the bias that PLUMED reports; masses and charges are the system's."""
-    bias = sponge.Plumed([*TORSION, "com: COM ATOMS=5-8", "d: DISTANCE ATOMS=com,12", "g: GYRATION ATOMS=1-6",
-                          "RESTRAINT ARG=phi,d,g AT=1.0,0.2,0.1 KAPPA=50,900,400", "PRINT ARG=phi FILE=out"])
+    bias = sponge.Plumed(
+        [
+            *TORSION,
+            "com: COM ATOMS=5-8",
+            "d: DISTANCE ATOMS=com,12",
+            "g: GYRATION ATOMS=1-6",
+            "RESTRAINT ARG=phi,d,g AT=1.0,0.2,0.1 KAPPA=50,900,400",
+            "PRINT ARG=phi FILE=out",
+        ]
+    )
     sim = simulation(bias, box=box)
     engine, x = sim._engine, sim.positions.copy()
 
@@ -84,10 +93,19 @@ def test_charges_that_change_are_not_taken_for_those_of_nonbonded():
 @needs_plumed
 @pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300, 5.0, 0.001), sponge.VelocityVerlet(0.001)])
 def test_a_restraint_moves_atoms_as_an_umbrella_does(integrator):
-    bias = sponge.Plumed([*TORSION, "d: DISTANCE ATOMS=1,10", "RESTRAINT ARG=phi,d AT=1.0,0.4 KAPPA=50,900",
-                          "t: TIME", "PRINT ARG=t,phi FILE=out FMT=%.15g"])
-    sim, own = simulation(bias, integrator, BOX), example_system(
-        sponge.harmonic_bond([[i, i + 1] for i in range(11)], k=3e4, r0=0.15), box=BOX)
+    bias = sponge.Plumed(
+        [
+            *TORSION,
+            "d: DISTANCE ATOMS=1,10",
+            "RESTRAINT ARG=phi,d AT=1.0,0.4 KAPPA=50,900",
+            "t: TIME",
+            "PRINT ARG=t,phi FILE=out FMT=%.15g",
+        ]
+    )
+    sim, own = (
+        simulation(bias, integrator, BOX),
+        example_system(sponge.harmonic_bond([[i, i + 1] for i in range(11)], k=3e4, r0=0.15), box=BOX),
+    )
     own.add(sponge.umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9)], [1.0, 0.4], [50.0, 900.0]))
     other = sponge.Simulation(own, integrator, seed=1)
     angles = sponge.Variables({"phi": cv.torsion(0, 1, 2, 3)}, every=1)
@@ -109,10 +127,11 @@ def test_learned_biases_are_ours():
     """OPES in both programs makes the same run; metadynamics differs by the stretched Gaussians of PLUMED."""
     angle = cv.torsion(0, 1, 2, 3)
     runs = {
-        "opes": (sponge.OPES(angle, 30.0, 5, sigma=0.2),
-                 "OPES_METAD ARG=phi BARRIER=30 PACE=5 SIGMA=0.2 FILE=kernels"),
-        "hills": (sponge.Metadynamics(angle, 0.3, 2.0, 10, 6.0, grid=[400]),
-                  "METAD ARG=phi SIGMA=0.3 HEIGHT=2 PACE=10 BIASFACTOR=6 FILE=hills"),
+        "opes": (sponge.OPES(angle, 30.0, 5, sigma=0.2), "OPES_METAD ARG=phi BARRIER=30 PACE=5 SIGMA=0.2 FILE=kernels"),
+        "hills": (
+            sponge.Metadynamics(angle, 0.3, 2.0, 10, 6.0, grid=[400]),
+            "METAD ARG=phi SIGMA=0.3 HEIGHT=2 PACE=10 BIASFACTOR=6 FILE=hills",
+        ),
     }
     for name, (own, line) in runs.items():
         sims = [simulation(method) for method in (own, sponge.Plumed([*TORSION, line]))]
@@ -202,14 +221,20 @@ nonsense"""
     assert [with_memory(line) for line in [*expected, "COORDINATION GROUPA=1 NLIST NL_CUTOFF=1"]] == [False, True, True]
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ("a: TIME\nPRINT ARG=a", "must be a path or a sequence of lines, got a text of several"),
-    (3, "must be a path or a sequence of lines, got int"),
-    (["# nothing"], "must have at least one action"),
-    (["METAD ...", "ARG=phi"], r"a continued line must end with '...', got 'METAD ARG=phi'"),
-    (["METAD ...", "ARG=phi", "... OPES"], "a continued line must end with '... METAD', got '... OPES'"),
-    (["e: ENERGY"], "must not use ENERGY, as the energy of the system is not known before the bias, got 'e: ENERGY'"),
-])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("a: TIME\nPRINT ARG=a", "must be a path or a sequence of lines, got a text of several"),
+        (3, "must be a path or a sequence of lines, got int"),
+        (["# nothing"], "must have at least one action"),
+        (["METAD ...", "ARG=phi"], r"a continued line must end with '...', got 'METAD ARG=phi'"),
+        (["METAD ...", "ARG=phi", "... OPES"], "a continued line must end with '... METAD', got '... OPES'"),
+        (
+            ["e: ENERGY"],
+            "must not use ENERGY, as the energy of the system is not known before the bias, got 'e: ENERGY'",
+        ),
+    ],
+)
 def test_bad_input(given, message):
     with pytest.raises((TypeError, ValueError), match=message):
         sponge.Plumed(given)

@@ -52,10 +52,26 @@ def test_metadynamics(name, factor):
     found = []
     for step, s in enumerate(ANGLES):
         flags[STEP] = step
-        metadynamics_kernels.bias_of(0, flags, 1, bias._surface, s, np.zeros((3, 4), np.int64), np.zeros((3, 8)),
-                                     slopes, value)
-        metadynamics_kernels.deposit(0, flags, 1, 0, every, every, bias._active, s, value, bias._options, bias._surface,
-                                     bias._now, bias._table, bias._counts, bias._scratch)
+        metadynamics_kernels.bias_of(
+            0, flags, 1, bias._surface, s, np.zeros((3, 4), np.int64), np.zeros((3, 8)), slopes, value
+        )
+        metadynamics_kernels.deposit(
+            0,
+            flags,
+            1,
+            0,
+            every,
+            every,
+            bias._active,
+            s,
+            value,
+            bias._options,
+            bias._surface,
+            bias._now,
+            bias._table,
+            bias._counts,
+            bias._scratch,
+        )
         assert flags[STATUS] == 0
         found.append(float(value))
     whole = hills(ANGLES, sigma, height, every, damping, lambda half: np.exp(-half))
@@ -112,13 +128,27 @@ def test_moving_restraint():
         steered.pull(0, s, pull._center, pull._k, pull._period, slopes, bias)
         found.append(float(bias))
         springs = steered.Springs(pull._k, pull._period, pull._center, pull._before)
-        steered.advance(0, flags, 0, 1, pull._marks, duration, pull._start, pull._way, s, springs, pull._work,
-                        np.zeros((1, 4)), np.zeros(1, np.int64))
+        steered.advance(
+            0,
+            flags,
+            0,
+            1,
+            pull._marks,
+            duration,
+            pull._start,
+            pull._way,
+            s,
+            springs,
+            pull._work,
+            np.zeros((1, 4)),
+            np.zeros(1, np.int64),
+        )
     np.testing.assert_allclose(found, DATA["steered"][:, 0], rtol=1e-8, atol=1e-8)
     center = start + (end - start) * np.clip(np.arange(len(ANGLES)) / duration, 0, 1)
     force, move = -k * turn(ANGLES[:, 0] - center), np.diff(center)
-    np.testing.assert_allclose(np.cumsum(0.5 * (force[1:] + force[:-1]) * move), DATA["steered"][1:, 1], rtol=1e-8,
-                               atol=1e-8)
+    np.testing.assert_allclose(
+        np.cumsum(0.5 * (force[1:] + force[:-1]) * move), DATA["steered"][1:, 1], rtol=1e-8, atol=1e-8
+    )
     before, after = turn(ANGLES[1:, 0] - center[:-1]), turn(ANGLES[1:, 0] - center[1:])
     assert pull.work == pytest.approx(np.sum(0.5 * k * (after**2 - before**2)), rel=1e-10)
 
@@ -134,8 +164,22 @@ def test_adaptive_biasing_force():
         grid = abf.Grid(method._low, method._width, bins, np.zeros(2))
         extended = abf.Extended(np.ones(2), np.ones(2), 0.0, 1.0, 0.0, s.copy(), np.zeros(2))
         sums = abf.Sums(1, method._active, method._counts, method._forces, method._visits, method._ways)
-        abf.advance(0, flags, 1, 0, len(ANGLES), method._marks, s + force, grid, extended, np.zeros(2, np.uint32),
-                    np.zeros(8), sums, np.zeros((1, 5)), np.zeros(1, np.int64))
+        abf.advance(
+            0,
+            flags,
+            1,
+            0,
+            len(ANGLES),
+            method._marks,
+            s + force,
+            grid,
+            extended,
+            np.zeros(2, np.uint32),
+            np.zeros(8),
+            sums,
+            np.zeros((1, 5)),
+            np.zeros(1, np.int64),
+        )
         place = np.ravel_multi_index(((s - method._low) / method._width).astype(int), method.bins)
         found.append(-method._forces[place] / method._counts[place])
     assert method._counts.max() > 20

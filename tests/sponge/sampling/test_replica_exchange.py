@@ -26,8 +26,9 @@ LANGEVIN = sponge.LangevinMiddle(temperature=300, friction=20.0, timestep=0.01)
 
 def wells(k=400.0, n=ATOMS):
     """Atoms on springs: the energy at temperature T follows a gamma distribution with the mean 3/2 n RT."""
-    system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), positions=np.zeros((n, 3)),
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(n), np.full(n, 12.0), positions=np.zeros((n, 3)), remove_com_motion=False
+    )
     system.add(sponge.PositionRestraint(range(n), k=k, reference=np.zeros((n, 3))))
     return system
 
@@ -105,8 +106,9 @@ def test_two_hamiltonians_keep_their_distributions():
     k = np.array([300.0, 450.0, 700.0])
     rex = ReplicaExchange([wells(x) for x in k], LANGEVIN, every=20, seed=4)
     square = {i: [] for i in range(3)}
-    rex.run(12_000, replica_report=lambda i: sponge.Callback(
-        40, lambda sim: square[i].append(np.sum(sim.positions**2))))
+    rex.run(
+        12_000, replica_report=lambda i: sponge.Callback(40, lambda sim: square[i].append(np.sum(sim.positions**2)))
+    )
     thermal = units.GAS_CONSTANT * 300
     for i in range(3):
         r2 = np.array(square[i][5:])
@@ -132,8 +134,9 @@ class IdealGas(Barostat):
     def plan(self, engine, integrator, step):
         def draw():
             rng = np.random.default_rng([engine.seed, int(engine.flags[STEP])])
-            engine.box[:] = np.eye(3) * rng.gamma(engine.n + 1,
-                                                  self._thermal(integrator) / self._targets()[0]) ** (1 / 3)
+            engine.box[:] = np.eye(3) * rng.gamma(engine.n + 1, self._thermal(integrator) / self._targets()[0]) ** (
+                1 / 3
+            )
             engine.box_changed()
 
         return [*step, Phase(call=draw, name="barostat")]
@@ -141,8 +144,9 @@ class IdealGas(Barostat):
 
 def test_pressure_counts_with_the_volume():
     n = 6
-    gas = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), 1.0, np.zeros((n, 3)),
-                        remove_com_motion=False)
+    gas = sponge.System(
+        sponge.Topology.of_particles(n), np.full(n, 12.0), 1.0, np.zeros((n, 3)), remove_com_motion=False
+    )
     rex = ReplicaExchange(gas, LANGEVIN, [300.0, 600.0], every=1, barostat=IdealGas(pressure=1000.0), seed=1)
     rex.run(1000)
     thermal = units.GAS_CONSTANT * rex.temperatures
@@ -207,14 +211,19 @@ def test_other_seeds_exchange_otherwise():
     assert not np.array_equal(first.walkers, second.walkers)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ({"temperatures": None}, "states must differ"), ({"temperatures": [300.0]}, "at least 2 states"),
-    ({"temperatures": [300.0, -1.0]}, "temperatures must be positive"), ({"seed": -1}, "seed must be an integer"),
-    ({"every": 0}, "every must be an integer"), ({"system": [wells(), wells(n=3)]},
-                                                     "system 1 differs from the first"),
-    ({"system": [wells()] * 3}, "one system for each temperature, got 3 and 2"),
-    ({"barostat": sponge.MonteCarloBarostat(pressure=1.0, temperature=300)}, "its own must be left out"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"temperatures": None}, "states must differ"),
+        ({"temperatures": [300.0]}, "at least 2 states"),
+        ({"temperatures": [300.0, -1.0]}, "temperatures must be positive"),
+        ({"seed": -1}, "seed must be an integer"),
+        ({"every": 0}, "every must be an integer"),
+        ({"system": [wells(), wells(n=3)]}, "system 1 differs from the first"),
+        ({"system": [wells()] * 3}, "one system for each temperature, got 3 and 2"),
+        ({"barostat": sponge.MonteCarloBarostat(pressure=1.0, temperature=300)}, "its own must be left out"),
+    ],
+)
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         ReplicaExchange(**{"system": wells(), "integrator": LANGEVIN, "temperatures": [300.0, 330.0], **arguments})
@@ -234,8 +243,9 @@ def test_what_has_no_temperature_or_box_is_refused():
 def peptide():
     """Alanine dipeptide in water, of which the first 22 atoms are the solute."""
     folder = DATA / "ala2_explicit_pme"
-    return sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
-                       constraints="h-bonds")
+    return sponge.load(
+        folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds"
+    )
 
 
 def test_at_the_reference_temperature_nothing_changes(peptide):
@@ -271,15 +281,26 @@ def test_energies_within_the_solute_go_with_lambda_and_those_with_water_with_its
 def test_terms_half_inside_tables_and_maps_are_scaled():
     rng = np.random.default_rng(0)
     n = 6
-    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n),
-                           positions=rng.normal(size=(n, 3)) + np.arange(n)[:, None] * [0.4, 0, 0])
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5]], periodicity=[1, 2, 3], phase=0.3,
-                                       k=[4.0, 5.0, 6.0]))
+    system = sponge.System(
+        sponge.Topology.of_particles(n),
+        np.ones(n),
+        positions=rng.normal(size=(n, 3)) + np.arange(n)[:, None] * [0.4, 0, 0],
+    )
+    system.add(
+        sponge.periodic_torsion(
+            [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5]], periodicity=[1, 2, 3], phase=0.3, k=[4.0, 5.0, 6.0]
+        )
+    )
     chains = np.arange(4) + np.arange(3)[:, None]
     system.add(sponge.CMAP(rng.normal(size=(2, 8, 8)), chains[:2], chains[1:], [0, 0]))
     sigma, epsilon = np.array([[0.3, 0.32], [0.32, 0.35]]), np.array([[0.6, 0.7], [0.7, 0.8]])
-    system.add(sponge.Nonbonded(rng.normal(size=n), method="none",
-                                mixing=sponge.LJTable.from_sigma_epsilon([0, 1, 0, 1, 0, 1], sigma, epsilon)))
+    system.add(
+        sponge.Nonbonded(
+            rng.normal(size=n),
+            method="none",
+            mixing=sponge.LJTable.from_sigma_epsilon([0, 1, 0, 1, 0, 1], sigma, epsilon),
+        )
+    )
     factor = 300.0 / 450.0
     hot = sponge.rest2(system, [0, 1, 2, 3, 4], 450.0, 300.0)
     assert hot["torsion"].params["k"] == pytest.approx([4 * factor, 5 * factor, 6 * np.sqrt(factor)])
@@ -288,8 +309,10 @@ def test_terms_half_inside_tables_and_maps_are_scaled():
     x = system.positions
     for name in ("cmap", "nonbonded", "torsion"):
         assert both.energy_terms()[name] == pytest.approx(factor * system.energy_terms()[name], rel=1e-12)
-    parts = [sponge.rest2(system, [0, 1, 2, 3, 4], t,
-                          300.0).energy_terms(x)["nonbonded"] for t in (300.0, 300 / 0.81, 300 / 0.64, 300 / 0.49)]
+    parts = [
+        sponge.rest2(system, [0, 1, 2, 3, 4], t, 300.0).energy_terms(x)["nonbonded"]
+        for t in (300.0, 300 / 0.81, 300 / 0.64, 300 / 0.49)
+    ]
     quadratic = np.polyfit([1.0, 0.9, 0.8], parts[:3], 2)  # in the root of lambda
     assert np.polyval(quadratic, 0.7) == pytest.approx(parts[3], rel=1e-9)
     maps = hot["cmap"].params["maps"]  # one term within the solute, one across
@@ -327,8 +350,10 @@ def test_damping_of_drude_particles_goes_with_their_charges(rng):
 
 
 def test_charges_that_cannot_be_scaled_are_named():
-    for potential in (sponge.InducedDipoles([1.0, -1.0], [0.0, 1e-3], method="none"),
-                      sponge.ChargeEquilibration([100.0, 200.0], [500.0, 500.0], 0.05)):
+    for potential in (
+        sponge.InducedDipoles([1.0, -1.0], [0.0, 1e-3], method="none"),
+        sponge.ChargeEquilibration([100.0, 200.0], [500.0, 500.0], 0.05),
+    ):
         system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), positions=[[0, 0, 0], [0.4, 0, 0]])
         system.add(potential)
         with pytest.raises(ValueError, match=f"cannot be scaled in {type(potential).__name__} '{potential.name}'"):
@@ -353,8 +378,11 @@ def test_solute_tempering_gives_the_same_numbers_on_any_number_of_threads(peptid
 
 
 def test_a_solute_that_is_none_is_refused(peptide):
-    for solute, message in (([], "at least one atom"), ([0, 9999], "atoms must be 0 to"),
-                            (np.zeros(5, bool), "one boolean for each")):
+    for solute, message in (
+        ([], "at least one atom"),
+        ([0, 9999], "atoms must be 0 to"),
+        (np.zeros(5, bool), "one boolean for each"),
+    ):
         with pytest.raises(ValueError, match=message):
             sponge.rest2(peptide, solute, 400.0, 300.0)
     with pytest.raises(ValueError, match="temperature must be a positive number"):
@@ -368,11 +396,16 @@ def test_a_solute_that_is_none_is_refused(peptide):
 def test_exchanged_velocities_have_the_temperature_of_the_state_they_come_to(several):
     """Free particles always exchange. Hardly any friction: the thermostat cannot mend what the exchange does."""
     n, temperatures = 400, np.array([300.0, 600.0, 1000.0])
-    free = sponge.System(sponge.Topology.of_particles(n), np.full(n, 40.0), positions=np.zeros((n, 3)),
-                         remove_com_motion=False)
-    rex = ReplicaExchange([free, free.copy(), free.copy()] if several else free,
-                          sponge.LangevinMiddle(temperature=300, friction=1e-4, timestep=0.001), temperatures, every=1,
-                          seed=1)
+    free = sponge.System(
+        sponge.Topology.of_particles(n), np.full(n, 40.0), positions=np.zeros((n, 3)), remove_com_motion=False
+    )
+    rex = ReplicaExchange(
+        [free, free.copy(), free.copy()] if several else free,
+        sponge.LangevinMiddle(temperature=300, friction=1e-4, timestep=0.001),
+        temperatures,
+        every=1,
+        seed=1,
+    )
     before = {}
     for _ in range(4):  # of the first two and of the last two by turns
         order = rex._order.copy()

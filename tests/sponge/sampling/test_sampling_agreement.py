@@ -25,8 +25,9 @@ def chain():
     system = sponge.System(sponge.Topology.of_particles(4), np.full(4, 20.0), positions=x)
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=5e4, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=300.0, theta0=2.0))
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3], [0, 1, 2, 3]], periodicity=[2, 1], phase=[0.0, np.pi / 2],
-                                       k=[7.0, 1.0]))
+    system.add(
+        sponge.periodic_torsion([[0, 1, 2, 3], [0, 1, 2, 3]], periodicity=[2, 1], phase=[0.0, np.pi / 2], k=[7.0, 1.0])
+    )
     return system
 
 
@@ -133,8 +134,9 @@ def run_example(name):
     """The module of an example."""
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location(name,
-                                                  Path(__file__).parents[3] / "examples" / "sponge" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        name, Path(__file__).parents[3] / "examples" / "sponge" / f"{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -148,8 +148,9 @@ def test_initialize_gives_flat_shares_at_once():
 
 
 def test_walkers_agree_and_learn_from_each_other():
-    walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering()]),
-                                     3, every=500)
+    walkers = sponge.MultipleWalkers(
+        lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering()]), 3, every=500
+    )
     walkers.run(12_000)
     shared = walkers.each(lambda sim: sim.sampling[0])
     assert all(np.array_equal(s.log_n, shared[0].log_n) for s in shared)
@@ -159,9 +160,11 @@ def test_walkers_agree_and_learn_from_each_other():
 
 @pytest.mark.parametrize("estimator", ["approximation", "opes"])
 def test_walkers_share_what_they_learn_in_the_step_loop(estimator):
-    walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k,
-                                                                 sampling=[tempering(estimator=estimator)]),
-                                     3, every=500)
+    walkers = sponge.MultipleWalkers(
+        lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering(estimator=estimator)]),
+        3,
+        every=500,
+    )
     walkers.run(30_000)
     shared = walkers.each(lambda sim: sim.sampling[0])
     assert all(np.array_equal(s.log_n, shared[0].log_n) for s in shared)
@@ -180,8 +183,9 @@ def torsion():
     system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4, positions=x)
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=1e5, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=500.0, theta0=1.9))
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3]] * 2, k=[15 * KCAL, 5 * KCAL], periodicity=[2, 3],
-                                       phase=[0.4, -0.6]))
+    system.add(
+        sponge.periodic_torsion([[0, 1, 2, 3]] * 2, k=[15 * KCAL, 5 * KCAL], periodicity=[2, 3], phase=[0.4, -0.6])
+    )
     return system
 
 
@@ -240,13 +244,20 @@ def test_energies_follow_a_change_of_the_mode():
     assert sim.energies()["sits"] == 0
 
 
-@pytest.mark.parametrize("integrator", [langevin(), sponge.VelocityVerlet(timestep=0.005),
-                                        sponge.Bussi(temperature=T0, relaxation_time=0.1, timestep=0.005)])
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        langevin(),
+        sponge.VelocityVerlet(timestep=0.005),
+        sponge.Bussi(temperature=T0, relaxation_time=0.1, timestep=0.005),
+    ],
+)
 def test_records_belong_to_the_states_that_reporters_see(integrator):
     sits = tempering(every=5, temperature=T0)
     seen = {}
-    sim = sponge.Simulation(springs(), integrator, sampling=[sits], seed=2,
-                            velocities=np.random.default_rng(1).normal(0, 0.3, (N, 3)))
+    sim = sponge.Simulation(
+        springs(), integrator, sampling=[sits], seed=2, velocities=np.random.default_rng(1).normal(0, 0.3, (N, 3))
+    )
     sim.run(2000, report=sponge.Callback(5, lambda sim: seen.update({sim.step: energy_of(sim.positions)})))
     recorded = dict(zip(sits.steps, sits.energies))
     common = sorted(set(recorded) & set(seen))
@@ -304,9 +315,9 @@ def test_visits_of_a_region_are_counted():
 def test_report_says_what_matters():
     sits = tempering()
     run_of(sits, 30_000)
-    assert sits.report().startswith(
-        "sits: iterate, 3000 energies, flatness 0."
-    ) and sits.report().endswith(" round trips")
+    assert sits.report().startswith("sits: iterate, 3000 energies, flatness 0.") and sits.report().endswith(
+        " round trips"
+    )
 
 
 # -- restarts ----------------------------------------------------------------------------------------------------------
@@ -369,8 +380,9 @@ def test_a_state_is_cheap_and_stays_as_it_was():
         assert np.array_equal(v, before[k], equal_nan=True), k
 
 
-@pytest.mark.parametrize("change", [{"temperatures": units.ladder(280, 500, 20)}, {"every": 5},
-                                    {"estimator": "iteration"}, {"cross": 1.0}])
+@pytest.mark.parametrize(
+    "change", [{"temperatures": units.ladder(280, 500, 20)}, {"every": 5}, {"estimator": "iteration"}, {"cross": 1.0}]
+)
 def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
     run_of(tempering(), 100).save(tmp_path / "run.chk")
     other = sponge.Simulation(springs(), langevin(), sampling=[tempering(**change)], seed=1)
@@ -381,32 +393,40 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"temperatures": []}, "temperatures must be positive numbers, at least one"),
-    ({"temperatures": ["300 K"]}, "temperatures must be numbers in K, got"),
-    ({"temperatures": [300, np.nan]}, "temperatures must be positive"),
-    ({"temperatures": [-300.0, 400.0]}, "temperatures must be positive"),
-    ({"cross": 1.5}, "cross must be a number from 0 to 1"),
-    ({"temperature": -1.0}, "temperature must be a positive number"),
-    ({"estimator": "guess"}, "estimator must be one of iteration, mbar, approximation, opes, got 'guess'"),
-    ({"every": 0}, "every must be an integer >= 1"),
-    ({"every": 2.5}, "every must be an integer >= 1"),
-    ({"block": 3}, "block must be an integer >= 10"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"temperatures": []}, "temperatures must be positive numbers, at least one"),
+        ({"temperatures": ["300 K"]}, "temperatures must be numbers in K, got"),
+        ({"temperatures": [300, np.nan]}, "temperatures must be positive"),
+        ({"temperatures": [-300.0, 400.0]}, "temperatures must be positive"),
+        ({"cross": 1.5}, "cross must be a number from 0 to 1"),
+        ({"temperature": -1.0}, "temperature must be a positive number"),
+        ({"estimator": "guess"}, "estimator must be one of iteration, mbar, approximation, opes, got 'guess'"),
+        ({"every": 0}, "every must be an integer >= 1"),
+        ({"every": 2.5}, "every must be an integer >= 1"),
+        ({"block": 3}, "block must be an integer >= 10"),
+    ],
+)
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=f"SITS: {message}"):
         tempering(**options)
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"temperatures": units.ladder(310, 600, 10)},
-     r"the ladder must contain the temperature of 300.0 K, got 310.0 to 600.0 K"),
-    ({"temperature": 700.0}, "the ladder must contain the temperature of 700.0 K"),
-    ({"solute": []}, "must have at least one atom"),
-    ({"solute": "ALA"}, "must be a sequence of atom indices, or a mask of 10 booleans"),
-    ({"solute": [0, 10]}, "atoms must be 0 to 9, got 0 to 10"),
-    ({"terms": ["torsion"]}, "must name potentials of the system, got 'torsion'"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"temperatures": units.ladder(310, 600, 10)},
+            r"the ladder must contain the temperature of 300.0 K, got 310.0 to 600.0 K",
+        ),
+        ({"temperature": 700.0}, "the ladder must contain the temperature of 700.0 K"),
+        ({"solute": []}, "must have at least one atom"),
+        ({"solute": "ALA"}, "must be a sequence of atom indices, or a mask of 10 booleans"),
+        ({"solute": [0, 10]}, "atoms must be 0 to 9, got 0 to 10"),
+        ({"terms": ["torsion"]}, "must name potentials of the system, got 'torsion'"),
+    ],
+)
 def test_options_that_do_not_fit_the_system(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         run_of(tempering(**options))
@@ -445,8 +465,9 @@ def test_one_method_belongs_to_one_simulation():
 def test_states_and_temperatures_that_cannot_be_reweighted():
     sits = tempering()
     run_of(sits, 5000)
-    with pytest.raises(ValueError,
-                       match=r"steps must be among those recorded \(multiples of 10, from 0 to 4990\), got 15"):
+    with pytest.raises(
+        ValueError, match=r"steps must be among those recorded \(multiples of 10, from 0 to 4990\), got 15"
+    ):
         sits.weights(np.array([10, 15]))
     with pytest.raises(ValueError, match="steps must be whole numbers"):
         sits.weights(np.array([1.5]))
@@ -462,8 +483,11 @@ def test_states_and_temperatures_that_cannot_be_reweighted():
 def test_a_part_of_the_energy_says_nothing_about_other_temperatures_of_the_whole():
     system = springs()
     system.add(constant([[0, 1]], c=1.0))
-    sits = tempering(terms=["position_restraint"] if "position_restraint" in [p.name for p in system.potentials]
-                     else [system.potentials[0].name])
+    sits = tempering(
+        terms=["position_restraint"]
+        if "position_restraint" in [p.name for p in system.potentials]
+        else [system.potentials[0].name]
+    )
     sim = sponge.Simulation(system, langevin(), sampling=[sits])
     sim.run(3000)
     assert sits.weights().sum() == pytest.approx(1)

@@ -14,8 +14,9 @@ PHI = cv.torsion(0, 1, 2, 3, name="phi")
 @pytest.mark.slow
 def test_umbrella_moves_the_mean():
     """A harmonic bias on a free particle: mean and variance of its coordinate, and the slope by the center."""
-    system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[0.0, 0.0, 0.0]],
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(1), [10.0], positions=[[0.0, 0.0, 0.0]], remove_com_motion=False
+    )
     system.add(sponge.FunctionPotential(lambda x: 20.0 * np.sum(x * x)))
     bias = system.add(sponge.umbrella(X, center=1.0, k=60.0))
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=5.0, timestep=0.005), seed=1)
@@ -39,25 +40,33 @@ def test_umbrella_goes_the_short_way_around():
 
 def test_copies_of_systems_have_biases_of_their_own():
     """By way of pickle, with functions that have no name."""
-    system = example_system(sponge.umbrella(PHI, 0.3, 5.0),
-                            sponge.BiasPotential(lambda s, k: k * s, cv.function(lambda x: x[0, 0] ** 2, [3]),
-                                                 {"k": 2.0}))
+    system = example_system(
+        sponge.umbrella(PHI, 0.3, 5.0),
+        sponge.BiasPotential(lambda s, k: k * s, cv.function(lambda x: x[0, 0] ** 2, [3]), {"k": 2.0}),
+    )
     twin = system.copy()
     assert twin.energy() == system.energy()
     twin["bias"].params["k"][...] = 3.0
     assert system["bias"].params["k"] == 2.0
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0),
-     r"center must have shape \(\) or \(1,\), got \(2,\) \(a number or one for each"),
-    (lambda: sponge.umbrella(PHI, 120.0, 3.0), "center of .* must be from -6.28 to 6.28, got 120"),
-    (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter center must be finite"),
-    (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),
-    (lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}),
-     "must take 2 variables and the parameters k"),
-    (lambda: sponge.BiasPotential(3.0, PHI), "must be a function"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0),
+            r"center must have shape \(\) or \(1,\), got \(2,\) \(a number or one for each",
+        ),
+        (lambda: sponge.umbrella(PHI, 120.0, 3.0), "center of .* must be from -6.28 to 6.28, got 120"),
+        (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter center must be finite"),
+        (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),
+        (
+            lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}),
+            "must take 2 variables and the parameters k",
+        ),
+        (lambda: sponge.BiasPotential(3.0, PHI), "must be a function"),
+    ],
+)
 def test_bad_biases(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()

@@ -13,8 +13,9 @@ STIFFNESS, K = 400.0, 2000.0  # of the well, of the bias (kJ/mol/nm^2)
 
 def particle(pull, integrator=None, seed=1):
     """A particle of 10 dalton in a harmonic well."""
-    system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[0.0, 0.0, 0.0]],
-                           remove_com_motion=False)
+    system = sponge.System(
+        sponge.Topology.of_particles(1), [10.0], positions=[[0.0, 0.0, 0.0]], remove_com_motion=False
+    )
     system.add(sponge.FunctionPotential(lambda x: 0.5 * STIFFNESS * np.sum(x**2)))
     return sponge.Simulation(system, integrator or sponge.LangevinMiddle(300, 20.0, 0.002), seed=seed, sampling=[pull])
 
@@ -107,15 +108,18 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     assert pulls[2].work == pulls[0].work
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"k": 0.0}, "k must be a positive number"),
-    ({"k": "stiff"}, "k must be a positive number, or one for each of 1 variables, got 'stiff'"),
-    ({"start": [0.0, 1.0]}, "start must be a finite number, or one for each of 1 variables"),
-    ({"end": np.nan}, "end must be a finite number"),
-    ({"cvs": cv.torsion(0, 1, 2, 3), "end": 190.0}, "got 190 .angles are in radians"),
-    ({"duration": 0}, "duration must be"),
-    ({"record": 0}, "record must be"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0.0}, "k must be a positive number"),
+        ({"k": "stiff"}, "k must be a positive number, or one for each of 1 variables, got 'stiff'"),
+        ({"start": [0.0, 1.0]}, "start must be a finite number, or one for each of 1 variables"),
+        ({"end": np.nan}, "end must be a finite number"),
+        ({"cvs": cv.torsion(0, 1, 2, 3), "end": 190.0}, "got 190 .angles are in radians"),
+        ({"duration": 0}, "duration must be"),
+        ({"record": 0}, "record must be"),
+    ],
+)
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         sponge.SteeredMD(**{"cvs": X, "start": 0.0, "end": 1.0, "k": 10.0, "duration": 10, **options})

@@ -27,8 +27,9 @@ WELL = {"height": 15.0, "middle": 0.5, "width": 0.15}
 
 
 def dimer(box=None):
-    system = sponge.System(sponge.Topology.of_particles(2), [20.0, 20.0], box,
-                           positions=[[0.1, 0.2, 0.3], [0.1, 0.2, 0.65]])
+    system = sponge.System(
+        sponge.Topology.of_particles(2), [20.0, 20.0], box, positions=[[0.1, 0.2, 0.3], [0.1, 0.2, 0.65]]
+    )
     system.add(double_well([[0, 1]], **WELL))
     return system
 
@@ -109,8 +110,9 @@ def test_mbar_reweights_any_observable_to_no_bias(windows):
 
 
 def test_records_are_those_of_a_reporter_of_the_same_steps():
-    made = sponge.UmbrellaSampling(dimer(3.0), [cv.distance(0, 1)], CENTERS[:3], 3000.0, LANGEVIN, record=7, every=50,
-                                   seed=1)
+    made = sponge.UmbrellaSampling(
+        dimer(3.0), [cv.distance(0, 1)], CENTERS[:3], 3000.0, LANGEVIN, record=7, every=50, seed=1
+    )
     seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 7) for w in range(3)}
     made.equilibrate(33)
     for steps in (100, 41, 26):
@@ -120,8 +122,9 @@ def test_records_are_those_of_a_reporter_of_the_same_steps():
         assert made.samples[w][:, 0] == pytest.approx(seen[w]["r"], rel=1e-12)
 
 
-@pytest.mark.parametrize("integrator", [sponge.Bussi(300, 0.1, 0.005), sponge.NoseHoover(300, 0.1, 0.005)],
-                         ids=["Bussi", "NoseHoover"])
+@pytest.mark.parametrize(
+    "integrator", [sponge.Bussi(300, 0.1, 0.005), sponge.NoseHoover(300, 0.1, 0.005)], ids=["Bussi", "NoseHoover"]
+)
 def test_records_of_integrators_whose_forces_are_those_of_the_end_of_a_step(integrator):
     made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:2], 3000.0, integrator, record=5, every=20)
     seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 5) for w in range(2)}
@@ -132,8 +135,9 @@ def test_records_of_integrators_whose_forces_are_those_of_the_end_of_a_step(inte
 
 def test_windows_resume_bit_for_bit(tmp_path):
     def make(**options):
-        return sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:3], 3000.0, LANGEVIN,
-                                       **{"record": 10, "every": 50, **options})
+        return sponge.UmbrellaSampling(
+            dimer(), cv.distance(0, 1), CENTERS[:3], 3000.0, LANGEVIN, **{"record": 10, "every": 50, **options}
+        )
 
     whole = make()
     whole.run(170, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 100))
@@ -153,8 +157,10 @@ def test_windows_resume_bit_for_bit(tmp_path):
 
 def test_a_checkpoint_at_the_end_holds_all_records(tmp_path):
     """A run may end between two meetings of the windows."""
-    made = [sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:2], 3000.0, LANGEVIN, record=10, every=50)
-            for _ in range(2)]
+    made = [
+        sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:2], 3000.0, LANGEVIN, record=10, every=50)
+        for _ in range(2)
+    ]
     for windows in made:
         windows.run(120, checkpoint=tmp_path / "a.chk")
         windows.run(40)
@@ -175,21 +181,34 @@ def test_too_few_samples_are_an_error_and_windows_far_apart_a_warning():
         made.wham(bins=40, bootstrap=0)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ({"centers": [[0.3, 0.4]]},
-     r"centers must have shape \(windows, 1\), got \(1, 2\)"),
-    ({"centers": [0.3, np.nan]}, "centers must be finite"),
-    ({"cvs": cv.torsion(0, 1, 2, 3), "centers": [-180.0, 0.0]},
-     r"centers of torsion.* must be from -6.28 to 6.28, got -180 \(angles are in radians"),
-    ({"k": 0.0}, "k must be positive"), ({"k": [1.0, 2.0, 3.0]}, "k must be positive, a number or of shape"),
-    ({"seed": -1}, "seed must be an integer >= 0"),
-    ({"record": 0}, "record must be an integer"), ({"positions": np.zeros((3, 2, 3))},
-                                                       r"positions must have shape \(2, 2, 3\)"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"centers": [[0.3, 0.4]]}, r"centers must have shape \(windows, 1\), got \(1, 2\)"),
+        ({"centers": [0.3, np.nan]}, "centers must be finite"),
+        (
+            {"cvs": cv.torsion(0, 1, 2, 3), "centers": [-180.0, 0.0]},
+            r"centers of torsion.* must be from -6.28 to 6.28, got -180 \(angles are in radians",
+        ),
+        ({"k": 0.0}, "k must be positive"),
+        ({"k": [1.0, 2.0, 3.0]}, "k must be positive, a number or of shape"),
+        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"record": 0}, "record must be an integer"),
+        ({"positions": np.zeros((3, 2, 3))}, r"positions must have shape \(2, 2, 3\)"),
+    ],
+)
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        sponge.UmbrellaSampling(**{"system": dimer(), "cvs": cv.distance(0, 1), "centers": [0.3, 0.4], "k": 100.0,
-                                   "integrator": LANGEVIN, **arguments})
+        sponge.UmbrellaSampling(
+            **{
+                "system": dimer(),
+                "cvs": cv.distance(0, 1),
+                "centers": [0.3, 0.4],
+                "k": 100.0,
+                "integrator": LANGEVIN,
+                **arguments,
+            }
+        )
 
 
 def test_what_has_no_temperature_is_refused():

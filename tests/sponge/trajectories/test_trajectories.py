@@ -16,8 +16,10 @@ with warnings.catch_warnings():
 
     pytest.importorskip("MDAnalysis")
 
-pytestmark = [pytest.mark.peer,
-              pytest.mark.filterwarnings("ignore::DeprecationWarning:MDAnalysis", "ignore::UserWarning:MDAnalysis")]
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:MDAnalysis", "ignore::UserWarning:MDAnalysis"),
+]
 FRAMES, EVERY = 6, 5
 
 
@@ -25,16 +27,26 @@ FRAMES, EVERY = 6, 5
 def run(tmp_path_factory):
     """A system in water, the folder with its trajectory in three formats, and positions and boxes as they were."""
     folder = tmp_path_factory.mktemp("run")
-    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9,
-                         constraints="h-bonds")
+    system = sponge.load(
+        *sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds"
+    )
 
     def simulation():
-        return sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002), seed=1,
-                                 barostat=sponge.StochasticCellRescaling(pressure=1.0))
+        return sponge.Simulation(
+            system,
+            sponge.LangevinMiddle(300, 1.0, 0.002),
+            seed=1,
+            barostat=sponge.StochasticCellRescaling(pressure=1.0),
+        )
 
-    simulation().run(steps=FRAMES * EVERY, report=[
-        sponge.DCD(folder / "run.dcd", every=EVERY), sponge.XTC(folder / "run.xtc", every=EVERY),
-        sponge.PDB(folder / "run.pdb", every=EVERY)])
+    simulation().run(
+        steps=FRAMES * EVERY,
+        report=[
+            sponge.DCD(folder / "run.dcd", every=EVERY),
+            sponge.XTC(folder / "run.xtc", every=EVERY),
+            sponge.PDB(folder / "run.pdb", every=EVERY),
+        ],
+    )
     again, seen = simulation(), []
     for _ in range(FRAMES):
         again.run(steps=EVERY)
@@ -68,8 +80,9 @@ def same(ours, positions, boxes, times, topology):
     np.testing.assert_array_equal(ours.topology.names, topology.names)
     np.testing.assert_array_equal(ours.topology.elements, topology.elements)
     np.testing.assert_array_equal(ours.topology.residue_names, topology.residue_names)
-    assert {tuple(sorted(b)) for b in ours.topology.bonds.tolist()} == {tuple(sorted(b)) for b in
-                                                                       topology.bonds.tolist()}
+    assert {tuple(sorted(b)) for b in ours.topology.bonds.tolist()} == {
+        tuple(sorted(b)) for b in topology.bonds.tolist()
+    }
 
 
 def test_objects_of_mdtraj_and_mdanalysis(run):
@@ -118,8 +131,11 @@ def test_analysis_takes_them_all(run):
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-2, atol=1e-6)
     angles = analysis.ramachandran(universe)
     np.testing.assert_allclose(angles.phi, analysis.ramachandran(positions, system.topology).phi, atol=1e-4)
-    np.testing.assert_allclose(analysis.density(system.masses, folder / "run.dcd").value,
-                               analysis.density(system.masses, boxes).value, rtol=1e-5)
+    np.testing.assert_allclose(
+        analysis.density(system.masses, folder / "run.dcd").value,
+        analysis.density(system.masses, boxes).value,
+        rtol=1e-5,
+    )
 
 
 def test_what_is_missing_is_named(run):
@@ -144,6 +160,7 @@ def test_what_is_missing_is_named(run):
 
 def dcd(order="<", n=2, frames=3, delta=0.02, cell=None, xplor=False, **control):
     """A DCD file written by hand."""
+
     def record(data):
         return struct.pack(order + "i", len(data)) + data + struct.pack(order + "i", len(data))
 
@@ -151,8 +168,11 @@ def dcd(order="<", n=2, frames=3, delta=0.02, cell=None, xplor=False, **control)
     words[[0, 1, 2, 10, 19]] = frames, 10, 5, cell is not None, 0 if xplor else 24
     for place, value in control.items():
         words[int(place[1:])] = value
-    words[9:11] = np.frombuffer(np.array([delta], order + "f8").tobytes(), order + "i4") if xplor else \
-        (*np.frombuffer(np.array([delta], order + "f4").tobytes(), order + "i4"), words[10])
+    words[9:11] = (
+        np.frombuffer(np.array([delta], order + "f8").tobytes(), order + "i4")
+        if xplor
+        else (*np.frombuffer(np.array([delta], order + "f4").tobytes(), order + "i4"), words[10])
+    )
     out = record(b"CORD" + words.tobytes()) + record(struct.pack(order + "i", 0)) + record(struct.pack(order + "i", n))
     for k in range(frames):
         out += b"" if cell is None else record(np.array(cell, order + "f8").tobytes())
@@ -180,11 +200,20 @@ def test_dcd_with_cosines_without_times_and_growing(tmp_path):
     np.testing.assert_allclose(trajectory.boxes[1], np.diag([2, 3, 4]))
 
 
-@pytest.mark.parametrize("data, message", [
-    (b"", "word CORD"), (b"nothing of the kind", "word CORD"), (dcd()[:50], "truncated"), (dcd(frames=0), "one frame"),
-    (dcd(c8=1), "fixed atoms"), (dcd(c11=1), "fourth dimension"), (dcd(n=0), "number of atoms"),
-    (dcd()[:-30] + b"\1" * 30, "damaged"), (dcd(cell=[-1.0, 90, 3, 90, 90, 4]), "positive"),
-])
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"", "word CORD"),
+        (b"nothing of the kind", "word CORD"),
+        (dcd()[:50], "truncated"),
+        (dcd(frames=0), "one frame"),
+        (dcd(c8=1), "fixed atoms"),
+        (dcd(c11=1), "fourth dimension"),
+        (dcd(n=0), "number of atoms"),
+        (dcd()[:-30] + b"\1" * 30, "damaged"),
+        (dcd(cell=[-1.0, 90, 3, 90, 90, 4]), "positive"),
+    ],
+)
 def test_damaged_dcd(tmp_path, data, message):
     path = tmp_path / "a.dcd"
     path.write_bytes(data)

@@ -51,8 +51,13 @@ def tripods(names, rng):
     n = 4 * len(names)
     masses = np.tile([12.0, 1.0, 16.0, 0.0], len(names))
     positions = rng.uniform(0, 2, (len(names), 1, 3)) + 0.1 * np.eye(4, 3) + 0.02 * rng.normal(size=(len(names), 4, 3))
-    return System(Topology.of_particles(n), masses, box=[3.0, 3.5, 4.0], positions=positions.reshape(-1, 3),
-                  virtual_sites=[KINDS[name](4 * k + 3) for k, name in enumerate(names)])
+    return System(
+        Topology.of_particles(n),
+        masses,
+        box=[3.0, 3.5, 4.0],
+        positions=positions.reshape(-1, 3),
+        virtual_sites=[KINDS[name](4 * k + 3) for k, name in enumerate(names)],
+    )
 
 
 def test_every_kind_of_site_is_here():
@@ -79,10 +84,11 @@ def test_places_as_openmm(name, rng):
     elif isinstance(kind, OutOfPlane):
         site = openmm.OutOfPlaneSite(*parents, kind.weight12[0], kind.weight13[0], kind.weight_cross[0])
     else:
-        site = openmm.LocalCoordinatesSite(parents,
-                                           *(w[0].tolist() for w in (kind.origin_weights, kind.x_weights,
-                                                                     kind.y_weights)),
-                                           openmm.Vec3(*kind.local[0]))
+        site = openmm.LocalCoordinatesSite(
+            parents,
+            *(w[0].tolist() for w in (kind.origin_weights, kind.x_weights, kind.y_weights)),
+            openmm.Vec3(*kind.local[0]),
+        )
     theirs.setVirtualSite(3, site)
     context = openmm.Context(theirs, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(ours.positions)
@@ -94,10 +100,13 @@ def test_places_as_openmm(name, rng):
 def test_averages_in_openmm(rng):
     """Averages of one, two and four atoms become sites of OpenMM at the same places."""
     openmm = pytest.importorskip("openmm")
-    sites = [WeightedAverage(4 + k, [[*range(n)]], np.arange(1, n + 1) / np.sum(np.arange(1, n + 1))) for k,
-             n in enumerate((1, 2, 4))]
-    ours = System(Topology.of_particles(7), [12.0] * 4 + [0.0] * 3, positions=rng.uniform(0, 1, (7, 3)),
-                  virtual_sites=sites)
+    sites = [
+        WeightedAverage(4 + k, [[*range(n)]], np.arange(1, n + 1) / np.sum(np.arange(1, n + 1)))
+        for k, n in enumerate((1, 2, 4))
+    ]
+    ours = System(
+        Topology.of_particles(7), [12.0] * 4 + [0.0] * 3, positions=rng.uniform(0, 1, (7, 3)), virtual_sites=sites
+    )
     context = openmm.Context(
         ours.to_openmm(), openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference")
     )
@@ -114,8 +123,9 @@ def energy_of(name, place):
 
     def energy(p, x, box):
         x = place(x)
-        return (p["c"] * np.sin(2 * np.pi * x / np.stack([box[0, 0], box[1, 1], box[2, 2]]))
-                * np.cos(3 * x[:, ::-1])).sum()
+        return (
+            p["c"] * np.sin(2 * np.pi * x / np.stack([box[0, 0], box[1, 1], box[2, 2]])) * np.cos(3 * x[:, ::-1])
+        ).sum()
 
     return energy
 
@@ -170,10 +180,14 @@ def test_energy_is_conserved_with_sites(rng):
         (lambda: TwoParticleAverage(2, (0, 1, 3), (0.5, 0.5)), r"parents must have shape \(1, 2\), got \(1, 3\)"),
         (lambda: ThreeParticleAverage(2, (0, 1, 2), (0.5, 0.3, 0.2)), "site 2 must not be its own parent"),
         (lambda: OutOfPlane(3, (0, 1, 2), np.nan, 0, 0), "weight12 must be finite, got nan"),
-        (lambda: LocalCoordinates(3, (0, 1, 2), (1, 0, 0), (1, 0, 0), (-1, 0, 1), (0, 0, 0)),
-         "x_weights must sum to 0"),
-        (lambda: LocalCoordinates(3, (0, 1, 2), (1, 0, 0), (-1, 1, 0), (-1, 0, 1), (0, 0)),
-         r"local must have shape \(1, 3\)"),
+        (
+            lambda: LocalCoordinates(3, (0, 1, 2), (1, 0, 0), (1, 0, 0), (-1, 0, 1), (0, 0, 0)),
+            "x_weights must sum to 0",
+        ),
+        (
+            lambda: LocalCoordinates(3, (0, 1, 2), (1, 0, 0), (-1, 1, 0), (-1, 0, 1), (0, 0)),
+            r"local must have shape \(1, 3\)",
+        ),
     ],
 )
 def test_bad_definitions(make, message):
@@ -191,7 +205,10 @@ def test_bad_definitions(make, message):
     ],
 )
 def test_sites_that_do_not_fit_the_system(masses, sites, message):
-    system = System(Topology.of_particles(len(masses)), masses,
-                    virtual_sites=[TwoParticleAverage(s, p, (0.5, 0.5)) for s, p in sites])
+    system = System(
+        Topology.of_particles(len(masses)),
+        masses,
+        virtual_sites=[TwoParticleAverage(s, p, (0.5, 0.5)) for s, p in sites],
+    )
     with pytest.raises(ValueError, match=message):
         system.check()

@@ -5,8 +5,12 @@ import numpy
 from tests.benchmarks.case import Case
 from tests.twins import adbench
 
-gmm = Case("adbench_gmm_d10_k25_n1000", lambda: adbench.read_gmm("gmm_d10_K25"), flops=3 * 1000 * 25 * (200 + 20 + 25),
-           bytes=8 * 1000 * (10 + 25 * 2))
+gmm = Case(
+    "adbench_gmm_d10_k25_n1000",
+    lambda: adbench.read_gmm("gmm_d10_K25"),
+    flops=3 * 1000 * 25 * (200 + 20 + 25),
+    bytes=8 * 1000 * (10 + 25 * 2),
+)
 
 
 def as_parameters(read):

@@ -11,8 +11,14 @@ def define(name, length, heads, depth, causal):
         return tuple(rng.standard_normal((1, length, heads, depth)).astype(numpy.float32) for _ in range(4))
 
     products = 4 * heads * length**2 * depth * (0.5 if causal else 1)
-    case = Case(name, data, "float32", 2e-4, flops=3.5 * products + 40 * heads * length**2 * (0.5 if causal else 1),
-                bytes=4 * 8 * heads * length * depth)
+    case = Case(
+        name,
+        data,
+        "float32",
+        2e-4,
+        flops=3.5 * products + 40 * heads * length**2 * (0.5 if causal else 1),
+        bytes=4 * 8 * heads * length * depth,
+    )
 
     @case.program("triskele")
     def compiled(tool):

@@ -23,12 +23,23 @@ def data():
         return {"scale": 1 + normal(WIDTH), "shift": normal(WIDTH)}
 
     def block():
-        return {"norm1": norm(), "norm2": norm(), "q": normal(WIDTH, WIDTH), "k": normal(WIDTH, WIDTH),
-                "v": normal(WIDTH, WIDTH), "mix": normal(WIDTH, WIDTH), "up": normal(WIDTH, 4 * WIDTH),
-                "down": normal(4 * WIDTH, WIDTH)}
+        return {
+            "norm1": norm(),
+            "norm2": norm(),
+            "q": normal(WIDTH, WIDTH),
+            "k": normal(WIDTH, WIDTH),
+            "v": normal(WIDTH, WIDTH),
+            "mix": normal(WIDTH, WIDTH),
+            "up": normal(WIDTH, 4 * WIDTH),
+            "down": normal(4 * WIDTH, WIDTH),
+        }
 
-    weights = {"letters": normal(LETTERS, WIDTH), "places": normal(LENGTH, WIDTH), "norm": norm(),
-               "blocks": [block() for _ in range(LAYERS)]}
+    weights = {
+        "letters": normal(LETTERS, WIDTH),
+        "places": normal(LENGTH, WIDTH),
+        "norm": norm(),
+        "blocks": [block() for _ in range(LAYERS)],
+    }
     return weights, *(rng.integers(0, LETTERS, (BATCH, LENGTH)) for _ in range(2))
 
 
@@ -52,8 +63,12 @@ def loss(weights, x, y, tools):
 def compiled(tool):
     from triskele.core import nn
 
-    tools = (lambda h, p: nn.LayerNorm(p["scale"], p["shift"])(h), lambda *x: nn.attention(*x, causal=True),
-             nn.gelu_tanh, nn.cross_entropy)
+    tools = (
+        lambda h, p: nn.LayerNorm(p["scale"], p["shift"])(h),
+        lambda *x: nn.attention(*x, causal=True),
+        nn.gelu_tanh,
+        nn.cross_entropy,
+    )
     return tool.value_and_grad(lambda weights, x, y: loss(weights, x, y, tools))
 
 
@@ -76,8 +91,12 @@ def eager(weights, x, y):
         q, k, v = (a.transpose(1, 2) for a in (q, k, v))
         return f.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
 
-    tools = (lambda h, p: f.layer_norm(h, (WIDTH,), p["scale"], p["shift"]), attention,
-             lambda h: f.gelu(h, approximate="tanh"), f.cross_entropy)
+    tools = (
+        lambda h, p: f.layer_norm(h, (WIDTH,), p["scale"], p["shift"]),
+        attention,
+        lambda h: f.gelu(h, approximate="tanh"),
+        f.cross_entropy,
+    )
     weights, x, y = leaf(weights), torch.from_numpy(x), torch.from_numpy(y)
 
     def run():

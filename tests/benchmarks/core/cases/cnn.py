@@ -19,8 +19,12 @@ def data():
         return (rng.standard_normal(shape) / math.sqrt(fan)).astype(numpy.float32)
 
     p = {
-        "b1": normal(16, fan=16), "b2": normal(32, fan=32), "b3": normal(10, fan=10),
-        "k1": normal(16, 1, 3, 3, fan=9), "k2": normal(32, 16, 3, 3, fan=144), "w3": normal(32 * 49, 10, fan=32 * 49),
+        "b1": normal(16, fan=16),
+        "b2": normal(32, fan=32),
+        "b3": normal(10, fan=10),
+        "k1": normal(16, 1, 3, 3, fan=9),
+        "k2": normal(32, 16, 3, 3, fan=144),
+        "w3": normal(32 * 49, 10, fan=32 * 49),
     }
     x = rng.random((BATCH, 1, 28, 28), dtype=numpy.float32)
     return p, x, numpy.eye(10, dtype=numpy.float32)[rng.integers(0, 10, BATCH)]

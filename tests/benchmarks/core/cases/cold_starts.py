@@ -56,7 +56,7 @@ def kalman(tool):
         rho, omega, q, r = parameters
         c, s, zero = np.cos(omega), np.sin(omega), 0 * rho
         step = np.stack([np.stack([rho * c, -rho * s, zero]), np.stack([rho * s, rho * c, zero]),
-                         np.stack([zero, zero, zero + 1])])
+                         np.stack([zero, zero, zero + 1])])  # fmt: skip
         seen = np.asarray([[1.0, 0.0, 1.0], [0.0, 1.0, 0.5]])
         noise, error = np.exp(q) * np.eye(3), np.exp(r) * np.eye(2)
         m, p, total = np.zeros(3), np.eye(3), 0.0
@@ -140,8 +140,16 @@ Case("cold_shallow_water", basin).program("triskele", "jax")(shallow_water)
 
 # -- 1,000 statements in a row
 
-FORMS = ("x = x * 0.99 + y", "y = y - 0.01 * x", "x = np.sin(x) + 0.1 * y", "y = np.cos(y) + x",
-         "x = x / (1.0 + y * y)", "y = 0.5 * y + x", "x = x * x - 0.5 * y", "y = np.maximum(x, y) * 0.5")
+FORMS = (
+    "x = x * 0.99 + y",
+    "y = y - 0.01 * x",
+    "x = np.sin(x) + 0.1 * y",
+    "y = np.cos(y) + x",
+    "x = x / (1.0 + y * y)",
+    "y = 0.5 * y + x",
+    "x = x * x - 0.5 * y",
+    "y = np.maximum(x, y) * 0.5",
+)
 
 
 def straight_line(tool):
@@ -153,4 +161,5 @@ def straight_line(tool):
 
 
 Case("cold_straight_line", lambda: tuple(numpy.random.default_rng(0).normal(scale=0.3, size=(2, 100)))).program(
-    "triskele", "jax")(straight_line)
+    "triskele", "jax"
+)(straight_line)

@@ -42,7 +42,12 @@ def training_step(tool, name):
 TOLERANCES = {"float32": 2e-4, **({"bfloat16": 2e-2} if find_spec("ml_dtypes") else {})}
 for name, tolerance in TOLERANCES.items():
     for batch in (128, 512):
-        case = Case(f"mlp_1024_{name}_{batch}", lambda batch=batch: data(batch), "float32", tolerance,
-                    flops=2 * batch * WIDTH**2 * (3 * LAYERS - 1),
-                    bytes=4 * (2 * LAYERS * WIDTH**2 + 2 * WIDTH * batch))
+        case = Case(
+            f"mlp_1024_{name}_{batch}",
+            lambda batch=batch: data(batch),
+            "float32",
+            tolerance,
+            flops=2 * batch * WIDTH**2 * (3 * LAYERS - 1),
+            bytes=4 * (2 * LAYERS * WIDTH**2 + 2 * WIDTH * batch),
+        )
         case.program("triskele", "jax")(lambda tool, name=name: training_step(tool, name))

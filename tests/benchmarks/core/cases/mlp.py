@@ -130,9 +130,14 @@ def loops(*data):
 
 for batch in (32, 128, 1024):
     weights = 784 * 128 + 128 * 10
-    case = Case(f"mlp_adam_{batch}", lambda batch=batch: data(batch), "float32", 2e-4,
-                flops=2 * batch * (2 * 784 * 128 + 3 * 1280) + 12 * weights,
-                bytes=4 * (6 * weights + 784 * batch))
+    case = Case(
+        f"mlp_adam_{batch}",
+        lambda batch=batch: data(batch),
+        "float32",
+        2e-4,
+        flops=2 * batch * (2 * 784 * 128 + 3 * 1280) + 12 * weights,
+        bytes=4 * (6 * weights + 784 * batch),
+    )
     case.program("triskele", "jax", "autograd")(training_step)
     case.by_hand("torch")(module)
     case.by_hand("numpy")(plain)

@@ -19,8 +19,9 @@ def lstm_data():
     return parameters, rng.standard_normal((T, B, H)).astype(numpy.float32)
 
 
-lstm = Case("lstm", lstm_data, "float32", 1e-4, flops=3 * 2 * 2 * T * B * H * 4 * H,
-            bytes=4 * (4 * T * B * H + 4 * H * H * 4))
+lstm = Case(
+    "lstm", lstm_data, "float32", 1e-4, flops=3 * 2 * 2 * T * B * H * 4 * H, bytes=4 * (4 * T * B * H + 4 * H * H * 4)
+)
 
 
 @lstm.program("triskele", "jax", "autograd")
@@ -72,8 +73,9 @@ def rnn_data(n=32, steps=1000):
     return {"b": 0.1 * rng.standard_normal(n), "u": rng.standard_normal(n), "w": w}, rng.standard_normal(steps)
 
 
-rnn = Case("rnn_1000_steps", rnn_data, tolerance=1e-8, flops=3 * 2 * 1000 * 32 * 32 + 1000 * 32 * 20,
-           bytes=8 * 1000 * 34)
+rnn = Case(
+    "rnn_1000_steps", rnn_data, tolerance=1e-8, flops=3 * 2 * 1000 * 32 * 32 + 1000 * 32 * 20, bytes=8 * 1000 * 34
+)
 
 
 @rnn.program("triskele", "jax", "torch", "autograd")

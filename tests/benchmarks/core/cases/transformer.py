@@ -18,9 +18,14 @@ def data():
 
     def block():
         return {
-            "mix": normal(WIDTH, WIDTH), "qkv": normal(WIDTH, 3 * WIDTH), "scale1": 1 + 0.1 * normal(WIDTH),
-            "scale2": 1 + 0.1 * normal(WIDTH), "shift1": normal(WIDTH), "shift2": normal(WIDTH),
-            "w1": normal(WIDTH, INNER), "w2": normal(INNER, WIDTH),
+            "mix": normal(WIDTH, WIDTH),
+            "qkv": normal(WIDTH, 3 * WIDTH),
+            "scale1": 1 + 0.1 * normal(WIDTH),
+            "scale2": 1 + 0.1 * normal(WIDTH),
+            "shift1": normal(WIDTH),
+            "shift2": normal(WIDTH),
+            "w1": normal(WIDTH, INNER),
+            "w2": normal(INNER, WIDTH),
         }
 
     x = rng.standard_normal((BATCH, LENGTH, WIDTH)).astype(numpy.float32)
@@ -29,8 +34,9 @@ def data():
 
 TOKENS = BATCH * LENGTH
 PRODUCTS = 2 * TOKENS * WIDTH * (4 * WIDTH + 2 * INNER) + 4 * TOKENS * LENGTH * WIDTH
-case = Case("transformer_2_blocks", data, "float32", 2e-4, flops=3 * BLOCKS * PRODUCTS,
-            bytes=4 * BLOCKS * TOKENS * WIDTH * 20)
+case = Case(
+    "transformer_2_blocks", data, "float32", 2e-4, flops=3 * BLOCKS * PRODUCTS, bytes=4 * BLOCKS * TOKENS * WIDTH * 20
+)
 
 
 @case.program("triskele", "jax", "autograd")

@@ -54,7 +54,13 @@ def loop(name):
 for name in RANGES:
     for dtype, size, tolerance in (("float32", 4, 2e-6), ("float64", 8, 1e-14)):
         arrays = 3 if name == "pow" else 2
-        case = Case(f"{name}_{dtype}", lambda name=name, dtype=dtype: elements(name, dtype), dtype, tolerance,
-                    flops=20e4, bytes=size * arrays * 1e4)
+        case = Case(
+            f"{name}_{dtype}",
+            lambda name=name, dtype=dtype: elements(name, dtype),
+            dtype,
+            tolerance,
+            flops=20e4,
+            bytes=size * arrays * 1e4,
+        )
         case.program("triskele", "jax", "torch", "autograd", "numpy")(function(name))
         case.by_hand("numba")(loop(name))

@@ -26,16 +26,27 @@ def uccsd(name, kind):
     n, electrons = molecule.num_qubits, molecule.num_electrons
     start = [("x", (q,), None) for q in range(electrons)]
     gates, simple = list(start), list(start)
-    for k, (source, target) in enumerate([*singles(electrons // 2, electrons // 2, n),
-                                          *doubles(electrons // 2, electrons // 2, n)]):
+    for k, (source, target) in enumerate(
+        [*singles(electrons // 2, electrons // 2, n), *doubles(electrons // 2, electrons // 2, n)]
+    ):
         gates.append(("excite", (source, target), [(k, 1.0)]))
         simple += pauli_rotations(source, target, n, [(k, 1.0)])
     h = [(text, c.real) for text, c in molecule.hamiltonian]
     fermions = [(text, c.real) for text, c in molecule.fermion_operator()] if kind == "subspace" else []
     peers = ("mindquantum", "lightning", "qulacs") if kind == "gradient" else ("mindquantum",)
     theta = np.random.default_rng(n).normal(size=k + 1) * 0.1
-    return Bench(kind, n, gates, peers, theta, hamiltonians=[h], electrons=electrons, fermions=fermions, simple=simple,
-                 tolerance=1e-8)
+    return Bench(
+        kind,
+        n,
+        gates,
+        peers,
+        theta,
+        hamiltonians=[h],
+        electrons=electrons,
+        fermions=fermions,
+        simple=simple,
+        tolerance=1e-8,
+    )
 
 
 for name in ("H4", "LiH", "H2O"):

@@ -49,10 +49,12 @@ for n in (4, 10, 16, 20):
 for n in (16, 20):
     case(f"qft_{n}")(lambda n=n: Bench("state", n, qft(n), EVERYONE))
     case(f"volume_{n}")(lambda n=n: Bench("state", n, volume(n, n), EVERYONE))
-    case(f"qcbm_single_{n}")(lambda n=n: Bench("state", n, qcbm(n), ("qsim", "lightning"), dtype="complex64",
-                                               tolerance=1e-3))
-case("volume_single_20")(lambda: Bench("state", 20, volume(20, 20), ("qsim", "lightning"), dtype="complex64",
-                                       tolerance=1e-3))
+    case(f"qcbm_single_{n}")(
+        lambda n=n: Bench("state", n, qcbm(n), ("qsim", "lightning"), dtype="complex64", tolerance=1e-3)
+    )
+case("volume_single_20")(
+    lambda: Bench("state", 20, volume(20, 20), ("qsim", "lightning"), dtype="complex64", tolerance=1e-3)
+)
 
 
 @case("dense_24_layers")

@@ -43,8 +43,14 @@ def qaoa(n, p=4):
     for layer in range(p):
         gates += [("rzz", edge, [(2 * layer, 1.0)]) for edge in edges]
         gates += [("rx", (q,), [(2 * layer + 1, 2.0)]) for q in range(n)]
-    return Bench("gradient", n, gates, EVERYONE if n < 20 else EVERYONE[::2], angles(2 * p),
-                 hamiltonians=[[(f"Z{a} Z{b}", 0.5) for a, b in edges]])
+    return Bench(
+        "gradient",
+        n,
+        gates,
+        EVERYONE if n < 20 else EVERYONE[::2],
+        angles(2 * p),
+        hamiltonians=[[(f"Z{a} Z{b}", 0.5) for a, b in edges]],
+    )
 
 
 for n in (12, 16, 20):
@@ -58,8 +64,15 @@ def _():
     ansatz, count = layers(n, 3)
     encoder = [("ry", (q,), [(count + q, 1.0)]) for q in range(n)]
     data = np.random.default_rng(8).uniform(-1, 1, (points, n))
-    return Bench("gradient", n, encoder + ansatz, ("tensorcircuit", "mindquantum"), angles(count), data,
-                 [ising(n), [(f"Z{q}", 1.0) for q in range(n)]])
+    return Bench(
+        "gradient",
+        n,
+        encoder + ansatz,
+        ("tensorcircuit", "mindquantum"),
+        angles(count),
+        data,
+        [ising(n), [(f"Z{q}", 1.0) for q in range(n)]],
+    )
 
 
 @case("molecule_14")

@@ -12,6 +12,9 @@ def noisy(n, depth):
 
 
 for n in (6, 8, 10, 12):
-    case(f"density_{n}")(lambda n=n: Bench("density", n, noisy(n, 2),
-                                           ("mindquantum", "aer", "qulacs") if n < 12 else ("aer", "mindquantum")))
+    case(f"density_{n}")(
+        lambda n=n: Bench(
+            "density", n, noisy(n, 2), ("mindquantum", "aer", "qulacs") if n < 12 else ("aer", "mindquantum")
+        )
+    )
 case("trajectories_10")(lambda: Bench("trajectories", 10, noisy(10, 2), ("qulacs", "aer"), shots=1000, tolerance=2.0))

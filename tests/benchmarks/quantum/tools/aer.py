@@ -21,8 +21,9 @@ def prepare(bench, threads):
     if bench.kind == "density":
         circuit.save_probabilities()
         simulator = AerSimulator(method="density_matrix", max_parallel_threads=threads)
-        return lambda: simulator.run(circuit,
-                                     shots=1).result(), lambda result: [np.asarray(result.data()["probabilities"])]
+        return lambda: simulator.run(circuit, shots=1).result(), lambda result: [
+            np.asarray(result.data()["probabilities"])
+        ]
     circuit.measure_all()
     simulator = AerSimulator(method="statevector", max_parallel_threads=threads)
 

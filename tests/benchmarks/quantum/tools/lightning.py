@@ -43,9 +43,9 @@ def prepare(bench, threads):
         tape = qml.tape.QuantumScript(operations, [qml.state()])
         return lambda: device.execute(tape), lambda state: [np.asarray(state)]
     words = [qml.pauli.PauliWord({n - 1 - int(s[1:]): s[0] for s in text.split()}) for text, _ in bench.hamiltonians[0]]
-    h = qml.pauli.PauliSentence(
-        {w: c for w, (_, c) in zip(words, bench.hamiltonians[0], strict=True)}
-    ).operation(wire_order=range(n))
+    h = qml.pauli.PauliSentence({w: c for w, (_, c) in zip(words, bench.hamiltonians[0], strict=True)}).operation(
+        wire_order=range(n)
+    )
     tape = qml.tape.QuantumScript(operations, [qml.expval(h)], trainable_params=trainable)
     matrix = np.zeros((len(chain), len(values)))
     for row, angle in enumerate(chain):

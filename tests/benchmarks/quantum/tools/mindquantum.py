@@ -59,6 +59,7 @@ def prepare(bench, threads):
     circuit = circuit_of(bench)
     simulator = Simulator("mqmatrix" if bench.kind == "density" else "mqvector", bench.num_qubits)
     if bench.kind in ("state", "density"):
+
         def run():
             simulator.reset()
             simulator.apply_circuit(circuit)
@@ -111,5 +112,7 @@ def subspace(bench):
     gradient = simulator.get_expectation_with_grad(mqchem.CIHamiltonian(h.normal_ordered()), circuit)
     order = [int(name[1:]) for name in circuit.params_name]
     theta = bench.theta[order]
-    return lambda: gradient(theta), lambda out: [np.asarray(out[0]).real.reshape(()),
-                                                 np.asarray(out[1]).real.ravel()[np.argsort(order)]]
+    return lambda: gradient(theta), lambda out: [
+        np.asarray(out[0]).real.reshape(()),
+        np.asarray(out[1]).real.ravel()[np.argsort(order)],
+    ]

@@ -56,8 +56,10 @@ def prepare(bench, threads):
         return lambda: result.sample(bench.shots, seed=next(seeds)), lambda samples: [samples.array.mean(0)]
     circuit.measure(range(bench.num_qubits), range(bench.num_qubits))
     seeds = iter(range(10**9))
-    return (lambda: quantum.run(circuit, simulator="trajectories", shots=bench.shots, seed=next(seeds)),
-            lambda result: [result.samples.array.mean(0)])
+    return (
+        lambda: quantum.run(circuit, simulator="trajectories", shots=bench.shots, seed=next(seeds)),
+        lambda result: [result.samples.array.mean(0)],
+    )
 
 
 def work(bench, threads):
@@ -82,8 +84,11 @@ def work(bench, threads):
     if bench.kind == "gradient":
         # back on two vectors and as much again for the moments; a pass of H reads one vector and writes another for
         # each kind of string
-        size, kinds = 2.0**bench.num_qubits, len(
-            {tuple(s[1:] for s in text.split() if s[0] != "Z") for terms in bench.hamiltonians for text, _ in terms}
+        size, kinds = (
+            2.0**bench.num_qubits,
+            len(
+                {tuple(s[1:] for s in text.split() if s[0] != "Z") for terms in bench.hamiltonians for text, _ in terms}
+            ),
         )
         points = 1 if bench.data is None else len(bench.data)
         sweeps = 1 + 3 * len(bench.hamiltonians)

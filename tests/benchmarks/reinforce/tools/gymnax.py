@@ -15,8 +15,9 @@ def prepare(bench, threads):
     keys = jax.random.split(jax.random.PRNGKey(0), 16 * bench.batch)
     actions = jax.vmap(space.sample)(keys)
     actions = actions.reshape(16, bench.batch, *actions.shape[1:])
-    observation, first = jax.vmap(env.reset,
-                                  in_axes=(0, None))(jax.random.split(jax.random.PRNGKey(1), bench.batch), params)
+    observation, first = jax.vmap(env.reset, in_axes=(0, None))(
+        jax.random.split(jax.random.PRNGKey(1), bench.batch), params
+    )
 
     @jax.jit
     def run(observation, state, key):

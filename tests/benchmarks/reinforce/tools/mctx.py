@@ -26,9 +26,17 @@ def prepare(bench, threads):
 
     @jax.jit
     def run(params, key):
-        return mctx.muzero_policy(params, key, root, recurrent, bench.simulations, invalid_actions=invalid,
-                                  dirichlet_fraction=0.0,
-                                  temperature=0.0, qtransform=scaled).action_weights
+        return mctx.muzero_policy(
+            params,
+            key,
+            root,
+            recurrent,
+            bench.simulations,
+            invalid_actions=invalid,
+            dirichlet_fraction=0.0,
+            temperature=0.0,
+            qtransform=scaled,
+        ).action_weights
 
     key = jax.random.PRNGKey(0)
     return lambda: jax.block_until_ready(run(params, key)), lambda weights: [
@@ -61,8 +69,9 @@ def network(bench):
         logits, value = evaluate(params, states)
         reward = states.rewards[jnp.arange(bench.batch), player]
         over = states.terminated
-        return mctx.RecurrentFnOutput(reward=reward, discount=jnp.where(over, 0.0, -1.0), prior_logits=logits,
-                                      value=jnp.where(over, 0.0, value)), states
+        return mctx.RecurrentFnOutput(
+            reward=reward, discount=jnp.where(over, 0.0, -1.0), prior_logits=logits, value=jnp.where(over, 0.0, value)
+        ), states
 
     logits, value = jax.jit(evaluate)(params, states)
     return (

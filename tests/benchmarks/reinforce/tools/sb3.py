@@ -40,16 +40,32 @@ def ppo(bench, seed):
     from stable_baselines3.common.env_util import make_vec_env
 
     network = {"net_arch": [64, 64], "activation_fn": torch.nn.Tanh, "optimizer_kwargs": {"eps": 1e-5}}
-    return PPO("MlpPolicy", make_vec_env(bench.name, 4, seed), n_steps=128, batch_size=128, n_epochs=4,
-               learning_rate=lambda left: 2.5e-4 * left,
-               clip_range_vf=0.2, ent_coef=0.01, policy_kwargs=network, seed=seed, device="cpu")
+    return PPO(
+        "MlpPolicy",
+        make_vec_env(bench.name, 4, seed),
+        n_steps=128,
+        batch_size=128,
+        n_epochs=4,
+        learning_rate=lambda left: 2.5e-4 * left,
+        clip_range_vf=0.2,
+        ent_coef=0.01,
+        policy_kwargs=network,
+        seed=seed,
+        device="cpu",
+    )
 
 
 def sac(bench, seed):
     from stable_baselines3 import SAC
 
-    return SAC("MlpPolicy", bench.name, learning_rate=bench.settings["actor_rate"],
-               learning_starts=bench.settings["learning_starts"], seed=seed, device="cpu")
+    return SAC(
+        "MlpPolicy",
+        bench.name,
+        learning_rate=bench.settings["actor_rate"],
+        learning_starts=bench.settings["learning_starts"],
+        seed=seed,
+        device="cpu",
+    )
 
 
 def dqn(bench, seed):

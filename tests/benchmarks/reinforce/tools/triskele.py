@@ -7,8 +7,12 @@ from triskele import core
 from triskele import reinforce as rl
 
 modules = ("triskele.reinforce",)
-GAMES = {"tic_tac_toe": rl.games.TicTacToe, "connect_four": rl.games.ConnectFour, "othello": rl.games.Othello,
-         "go(board_size=9)": lambda: rl.games.Go(9)}
+GAMES = {
+    "tic_tac_toe": rl.games.TicTacToe,
+    "connect_four": rl.games.ConnectFour,
+    "othello": rl.games.Othello,
+    "go(board_size=9)": lambda: rl.games.Go(9),
+}
 
 
 class Seven(rl.Game):
@@ -53,8 +57,9 @@ def constant(state, values, priors):
 
 def prepare(bench, threads):
     core.set_threads(threads)
-    return {"rollouts": search, "tree": search, "network": search,
-            "steps": steps}.get(bench.kind, training)(bench, threads)
+    return {"rollouts": search, "tree": search, "network": search, "steps": steps}.get(bench.kind, training)(
+        bench, threads
+    )
 
 
 def search(bench, threads):
@@ -67,8 +72,9 @@ def search(bench, threads):
         options |= {"policy": rl.PUCT(), "evaluator": constant}
     else:
         game = GAMES[bench.name]()
-        net = core.nn.MLP.init(core.random.key(0), [int(np.prod(game.observation_shape)), 128, 128,
-                                                    game.num_actions + 1])
+        net = core.nn.MLP.init(
+            core.random.key(0), [int(np.prod(game.observation_shape)), 128, 128, game.num_actions + 1]
+        )
 
         def apply(net, x):
             out = net(x.reshape(x.shape[0], -1))
@@ -92,8 +98,9 @@ def training(bench, threads):
 
     def run():
         agent = learner(bench, next(seeds))
-        agent.train(bench.steps, report=lambda numbers: recent(agent.episodes, bench.window) >= bench.target,
-                    progress=False)
+        agent.train(
+            bench.steps, report=lambda numbers: recent(agent.episodes, bench.window) >= bench.target, progress=False
+        )
         return recent(agent.episodes, bench.window)
 
     return run, lambda mean: [np.array(mean)]
@@ -106,8 +113,9 @@ def learner(bench, seed):
 def curve(bench, seed, steps):
     """(steps, mean return of the last episodes) while an agent trains."""
     agent, found = learner(bench, seed), []
-    agent.train(steps, report=lambda numbers: found.append((agent.steps, recent(agent.episodes, bench.window))),
-                progress=False)
+    agent.train(
+        steps, report=lambda numbers: found.append((agent.steps, recent(agent.episodes, bench.window))), progress=False
+    )
     return found
 
 

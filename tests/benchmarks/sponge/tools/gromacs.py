@@ -25,9 +25,26 @@ def prepare(bench, threads, folder, more_settings=None):
     gmx(folder, "grompp", "-f", "run.mdp", "-c", "system.gro", "-p", "system.top", "-o", "run.tpr", "-maxwarn", "9")
 
     def run(steps):
-        gmx(folder, "mdrun", "-s", "run.tpr", "-nsteps", str(steps), "-ntmpi", "1", "-ntomp", str(threads), "-pin",
+        gmx(
+            folder,
+            "mdrun",
+            "-s",
+            "run.tpr",
+            "-nsteps",
+            str(steps),
+            "-ntmpi",
+            "1",
+            "-ntomp",
+            str(threads),
+            "-pin",
             "off",
-            "-noconfout", "-notunepme", "-nb", "cpu", "-g", "run.log")
+            "-noconfout",
+            "-notunepme",
+            "-nb",
+            "cpu",
+            "-g",
+            "run.log",
+        )
         log = (folder / "run.log").read_text()
         wall = re.findall(r"^\s+Time:\s+[\d.]+\s+([\d.]+)", log, re.MULTILINE)
         return float(wall[-1])
@@ -57,14 +74,23 @@ def settings(bench, system):
         "rvdw": cutoff, "rcoulomb": cutoff, "vdw-modifier": "None", "constraint-algorithm": "lincs",
         "constraints": "none", "nstlist": 20, "nstcalcenergy": 100, "nstenergy": 0, "nstlog": 0, "gen-vel": "yes",
         "gen-temp": 300, "gen-seed": 1, "comm-mode": "Linear", "nstcomm": 100,
-    }
+    }  # fmt: skip
     if bench.melt:
         lines |= {"coulombtype": "Cut-off", "gen-temp": 1.44 * 119.8}
     else:
-        lines |= {"coulombtype": "PME", "pme-order": 4, "ewald-rtol": tolerance, "DispCorr": "EnerPres",
-                  "tcoupl": "V-rescale",
-                  "tc-grps": "System", "tau-t": 1.0, "ref-t": 300,
-                  "fourier-nx": grid[0], "fourier-ny": grid[1], "fourier-nz": grid[2]}
+        lines |= {
+            "coulombtype": "PME",
+            "pme-order": 4,
+            "ewald-rtol": tolerance,
+            "DispCorr": "EnerPres",
+            "tcoupl": "V-rescale",
+            "tc-grps": "System",
+            "tau-t": 1.0,
+            "ref-t": 300,
+            "fourier-nx": grid[0],
+            "fourier-ny": grid[1],
+            "fourier-nz": grid[2],
+        }
     return lines
 
 
@@ -83,10 +109,13 @@ def write_positions(system, positions, path):
     import openmm.unit as u
 
     vectors = [v.value_in_unit(u.nanometer) for v in system.getDefaultPeriodicBoxVectors()]
-    rows = [f"{(k + 1) % 100000:5d}X    {'A':>5s}{(k + 1) % 100000:5d}" + "".join(f"{x:12.7f}" for x in p)
-            for k, p in enumerate(positions)]
-    path.write_text("\n".join(["system", f"{len(positions):5d}", *rows,
-                               " ".join(f"{vectors[k][k]:.7f}" for k in range(3))]) + "\n")
+    rows = [
+        f"{(k + 1) % 100000:5d}X    {'A':>5s}{(k + 1) % 100000:5d}" + "".join(f"{x:12.7f}" for x in p)
+        for k, p in enumerate(positions)
+    ]
+    path.write_text(
+        "\n".join(["system", f"{len(positions):5d}", *rows, " ".join(f"{vectors[k][k]:.7f}" for k in range(3))]) + "\n"
+    )
 
 
 def water_blocks(system):
@@ -102,9 +131,15 @@ def write_topology(system, path):
     mass = [system.getParticleMass(i).value_in_unit(u.dalton) for i in range(n)]
     force = {type(f).__name__: f for f in system.getForces()}
     nonbonded = force["NonbondedForce"]
-    plain = [[x.value_in_unit(unit) for x, unit in zip(nonbonded.getParticleParameters(i),
-                                                       (u.elementary_charge, u.nanometer, u.kilojoule_per_mole))]
-             for i in range(n)]
+    plain = [
+        [
+            x.value_in_unit(unit)
+            for x, unit in zip(
+                nonbonded.getParticleParameters(i), (u.elementary_charge, u.nanometer, u.kilojoule_per_mole)
+            )
+        ]
+        for i in range(n)
+    ]
     types = {t: f"T{k}" for k, t in enumerate(dict.fromkeys((s, e) for _, s, e in plain))}
     waters = water_blocks(system)
     rest = min(waters, default=n)
@@ -115,8 +150,13 @@ def write_topology(system, path):
     out += [f"{name} 1.0 0.0 A {s:.10g} {e:.10g}" for (s, e), name in types.items()]
 
     def atoms(which):
-        return ["[ atoms ]", *[f"{k + 1} {types[tuple(plain[i][1:])]} 1 X A{k % 1000} {k + 1} {plain[i][0]:.10g} "
-                               f"{mass[i]:.6g}" for k, i in enumerate(which)]]
+        return [
+            "[ atoms ]",
+            *[
+                f"{k + 1} {types[tuple(plain[i][1:])]} 1 X A{k % 1000} {k + 1} {plain[i][0]:.10g} {mass[i]:.6g}"
+                for k, i in enumerate(which)
+            ],
+        ]
 
     if single:
         out += ["[ moleculetype ]", "ATOM 0", *atoms([0])]
@@ -125,8 +165,10 @@ def write_topology(system, path):
         out += bonded(system, force, nonbonded, rest)
     if waters:
         w = waters[0]
-        distance = {tuple(sorted((i, j))): d.value_in_unit(u.nanometer) for i, j,
-                    d in map(system.getConstraintParameters, range(system.getNumConstraints()))}
+        distance = {
+            tuple(sorted((i, j))): d.value_in_unit(u.nanometer)
+            for i, j, d in map(system.getConstraintParameters, range(system.getNumConstraints()))
+        }
         out += [
             "[ moleculetype ]",
             "WATER 0",
@@ -151,8 +193,10 @@ def bonded(system, force, nonbonded, rest):
     bond = force.get("HarmonicBondForce")
     for k in range(bond.getNumBonds() if bond else 0):
         i, j, r, c = bond.getBondParameters(k)
-        out.append(f"{i + 1} {j + 1} 1 {r.value_in_unit(u.nanometer):.8f} "
-                   f"{c.value_in_unit(u.kilojoule_per_mole / u.nanometer**2):.6f}")
+        out.append(
+            f"{i + 1} {j + 1} 1 {r.value_in_unit(u.nanometer):.8f} "
+            f"{c.value_in_unit(u.kilojoule_per_mole / u.nanometer**2):.6f}"
+        )
     out.append("[ constraints ]")
     for k in range(system.getNumConstraints()):
         i, j, d = system.getConstraintParameters(k)
@@ -162,22 +206,28 @@ def bonded(system, force, nonbonded, rest):
     angle = force.get("HarmonicAngleForce")
     for k in range(angle.getNumAngles() if angle else 0):
         i, j, m, t, c = angle.getAngleParameters(k)
-        out.append(f"{i + 1} {j + 1} {m + 1} 1 {t.value_in_unit(u.degree):.6f} "
-                   f"{c.value_in_unit(u.kilojoule_per_mole / u.radian**2):.6f}")
+        out.append(
+            f"{i + 1} {j + 1} {m + 1} 1 {t.value_in_unit(u.degree):.6f} "
+            f"{c.value_in_unit(u.kilojoule_per_mole / u.radian**2):.6f}"
+        )
     out.append("[ dihedrals ]")
     torsion = force.get("PeriodicTorsionForce")
     for k in range(torsion.getNumTorsions() if torsion else 0):
         *atoms, times, phase, c = torsion.getTorsionParameters(k)
-        out.append(" ".join(str(a + 1) for a in atoms)
-                   + f" 9 {phase.value_in_unit(u.degree):.6f} {c.value_in_unit(u.kilojoule_per_mole):.8f} {times}")
+        out.append(
+            " ".join(str(a + 1) for a in atoms)
+            + f" 9 {phase.value_in_unit(u.degree):.6f} {c.value_in_unit(u.kilojoule_per_mole):.8f} {times}"
+        )
     pairs, exclusions = ["[ pairs ]"], ["[ exclusions ]"]
     for k in range(nonbonded.getNumExceptions()):
         i, j, q, s, e = nonbonded.getExceptionParameters(k)
         if max(i, j) >= rest:
             continue
-        q, s, e = q.value_in_unit(
-            u.elementary_charge**2
-        ), s.value_in_unit(u.nanometer), e.value_in_unit(u.kilojoule_per_mole)
+        q, s, e = (
+            q.value_in_unit(u.elementary_charge**2),
+            s.value_in_unit(u.nanometer),
+            e.value_in_unit(u.kilojoule_per_mole),
+        )
         exclusions.append(f"{i + 1} {j + 1}")
         if q or e:
             pairs.append(f"{i + 1} {j + 1} 2 1.0 {q:.10g} 1.0 {s:.10g} {e:.10g}")

@@ -14,7 +14,8 @@ def prepare(bench, threads, folder):
     positions, edge = jnp.asarray(positions / SIGMA, jnp.float32), edge / SIGMA
     displacement, shift = space.periodic(edge)
     neighbor, potential = energy.lennard_jones_neighbor_list(
-        displacement, edge, sigma=1.0, epsilon=1.0, r_onset=2.49, r_cutoff=2.5, dr_threshold=0.3)
+        displacement, edge, sigma=1.0, epsilon=1.0, r_onset=2.49, r_cutoff=2.5, dr_threshold=0.3
+    )
     init, apply = simulate.nve(potential, shift, 0.005)
     found = neighbor.allocate(positions)
     state = init(jax.random.PRNGKey(0), positions, kT=1.44, neighbor=found)

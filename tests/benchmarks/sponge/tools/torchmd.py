@@ -5,8 +5,10 @@ import time
 
 from tests.sponge.reference import DATA
 
-FILES = {"ala2_vacuum": "ala2_vacuum/alanine-dipeptide.prmtop",
-         "ala2_water": "ala2_explicit_pme/alanine-dipeptide.prmtop.gz"}
+FILES = {
+    "ala2_vacuum": "ala2_vacuum/alanine-dipeptide.prmtop",
+    "ala2_water": "ala2_explicit_pme/alanine-dipeptide.prmtop.gz",
+}
 
 
 def prepare(bench, threads, folder):

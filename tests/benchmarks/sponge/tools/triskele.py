@@ -26,8 +26,9 @@ def prepare(bench, threads, folder):
         sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=bench.timestep), seed=1)
         sim.thermalize(1.44 * 119.8)
     else:
-        sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=bench.timestep),
-                                seed=1)
+        sim = sponge.Simulation(
+            system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=bench.timestep), seed=1
+        )
         sim.minimize(max_steps=50)
 
     def run(steps):

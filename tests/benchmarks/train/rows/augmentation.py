@@ -39,8 +39,14 @@ def torchvision(seed, _options):
     from torchvision.transforms import v2
 
     pixels = torch.from_numpy(images(seed)).permute(0, 3, 1, 2).contiguous()
-    augment = v2.Compose([v2.RandomHorizontalFlip(0.5), v2.RandomCrop(32, padding=4),
-                          v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    augment = v2.Compose(
+        [
+            v2.RandomHorizontalFlip(0.5),
+            v2.RandomCrop(32, padding=4),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
 
     def run():
         order = torch.randperm(COUNT)

@@ -11,8 +11,14 @@ import time
 
 import numpy as np
 
-GOALS = {"equal settings: loss": "±1 %", "equal settings: step ms": "2x", "steps of K-FAC to Adam's loss": "1000",
-         "time of K-FAC / Adam": "0.5", "inversions saved by THOR %": "60", "loss of THOR / K-FAC": "±1 %"}
+GOALS = {
+    "equal settings: loss": "±1 %",
+    "equal settings: step ms": "2x",
+    "steps of K-FAC to Adam's loss": "1000",
+    "time of K-FAC / Adam": "0.5",
+    "inversions saved by THOR %": "60",
+    "loss of THOR / K-FAC": "±1 %",
+}
 NEEDS = "mnist"
 HIDDEN, BATCH, EQUAL_STEPS = (1000, 500, 250, 30), 1000, 30
 SETTINGS = {"learning_rate": 0.02, "momentum": 0.9, "damping": 0.3, "decay": 0.95}
@@ -36,8 +42,10 @@ def layers(width):
     """Weights (Glorot & Bengio 2010, eq. 16) and biases of encoder and decoder."""
     rng = np.random.default_rng(0)
     sizes = [width, *HIDDEN, *HIDDEN[-2::-1], width]
-    return [(rng.uniform(-1, 1, (a, b)).astype(np.float32) * np.float32(np.sqrt(6 / (a + b))), np.zeros(b, np.float32))
-            for a, b in zip(sizes, sizes[1:], strict=False)]
+    return [
+        (rng.uniform(-1, 1, (a, b)).astype(np.float32) * np.float32(np.sqrt(6 / (a + b))), np.zeros(b, np.float32))
+        for a, b in zip(sizes, sizes[1:], strict=False)
+    ]
 
 
 def batches(images, seed, steps):
@@ -91,8 +99,9 @@ class Training:
 
         for x in some:
             began = time.perf_counter()
-            self.params, self.state, info = self.compiled(self.params, x, self.state,
-                                                          random.fold_in(self.key, len(self.losses)))
+            self.params, self.state, info = self.compiled(
+                self.params, x, self.state, random.fold_in(self.key, len(self.losses))
+            )
             self.losses.append(float(info["loss"]))
             self.seconds.append(time.perf_counter() - began)
         return float(np.mean(self.losses[-10:]))
@@ -100,8 +109,10 @@ class Training:
 
 def equal_figures(losses, seconds):
     """Loss as the mean of the last ten steps: single ones differ by 2 % between runs with other samples."""
-    return {"equal settings: loss": float(np.mean(losses[-10:])),
-            "equal settings: step ms": 1e3 * float(np.median(seconds))}
+    return {
+        "equal settings: loss": float(np.mean(losses[-10:])),
+        "equal settings: step ms": 1e3 * float(np.median(seconds)),
+    }
 
 
 def triskele(seed, options):
@@ -128,8 +139,11 @@ def against_adam(images, optim):
     target = float(np.mean(adam.losses[-10:]))
     steps = next((10 * (k + 1) for k, value in enumerate(reached) if value <= target), None)
     seconds = np.median(adam.seconds) * ADAM_STEPS, np.mean(np.sort(kfac.seconds)[: -KFAC_STEPS // 20])
-    return {"Adam's loss": target, "steps of K-FAC to Adam's loss": steps or np.nan,
-            "time of K-FAC / Adam": float((steps or np.nan) * seconds[1] / seconds[0])}
+    return {
+        "Adam's loss": target,
+        "steps of K-FAC to Adam's loss": steps or np.nan,
+        "time of K-FAC / Adam": float((steps or np.nan) * seconds[1] / seconds[0]),
+    }
 
 
 def thor(images, optim):
@@ -139,8 +153,10 @@ def thor(images, optim):
     for training in (kfac, lazy):
         training.run(batches(images, 0, THOR_STEPS))
     always = len(lazy.state.refreshes) * THOR_STEPS // CHECK_EVERY
-    return {"inversions saved by THOR %": 100 * (1 - float(np.sum(lazy.state.refreshes)) / always),
-            "loss of THOR / K-FAC": float(np.mean(lazy.losses[-20:]) / np.mean(kfac.losses[-20:]))}
+    return {
+        "inversions saved by THOR %": 100 * (1 - float(np.sum(lazy.state.refreshes)) / always),
+        "loss of THOR / K-FAC": float(np.mean(lazy.losses[-20:]) / np.mean(kfac.losses[-20:])),
+    }
 
 
 def kfac_jax(seed, options):
@@ -161,16 +177,29 @@ def kfac_jax(seed, options):
 
     images = read(options.mnist)
     opt = kfac_jax.Optimizer(
-        jax.value_and_grad(loss), l2_reg=0.0, value_func_has_aux=False, inverse_update_period=1, num_burnin_steps=0,
-        curvature_ema=SETTINGS["decay"], estimation_mode="fisher_gradients", multi_device=False)
+        jax.value_and_grad(loss),
+        l2_reg=0.0,
+        value_func_has_aux=False,
+        inverse_update_period=1,
+        num_burnin_steps=0,
+        curvature_ema=SETTINGS["decay"],
+        estimation_mode="fisher_gradients",
+        multi_device=False,
+    )
     params = [(jnp.asarray(w), jnp.asarray(b)) for w, b in layers(images.shape[1])]
     state = opt.init(params, jax.random.PRNGKey(seed), jnp.asarray(images[:BATCH]))
     losses, seconds = [], []
     for k, x in enumerate(batches(images, seed, EQUAL_STEPS)):
         began = time.perf_counter()
         params, state, stats = opt.step(
-            params, state, jax.random.PRNGKey(k), batch=jnp.asarray(x), momentum=SETTINGS["momentum"],
-            learning_rate=SETTINGS["learning_rate"], damping=SETTINGS["damping"])
+            params,
+            state,
+            jax.random.PRNGKey(k),
+            batch=jnp.asarray(x),
+            momentum=SETTINGS["momentum"],
+            learning_rate=SETTINGS["learning_rate"],
+            damping=SETTINGS["damping"],
+        )
         losses.append(float(stats["loss"]))
         seconds.append(time.perf_counter() - began)
     return equal_figures(losses, seconds)

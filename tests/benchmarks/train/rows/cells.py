@@ -53,8 +53,13 @@ def torch(seed, _options):
     x, x_test = (a.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last) for a in (x, x_test))
 
     def double(a, b):
-        return nn.Sequential(*(part for n in (a, b) for part in (
-            nn.Conv2d(n, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU())))
+        return nn.Sequential(
+            *(
+                part
+                for n in (a, b)
+                for part in (nn.Conv2d(n, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
+            )
+        )
 
     class UNet(nn.Module):
         def __init__(self):

@@ -24,11 +24,18 @@ def triskele(seed, _options):
 
     x, y, x_test, y_test = split(seed)
     keys = random.split(random.key(seed), 3)
-    net = nn.Sequential([
-        nn.Conv2d(keys[0], 1, 16, 3), nn.BatchNorm.init(16), nn.relu,
-        nn.Conv2d(keys[1], 16, 32, 3, stride=2), nn.BatchNorm.init(32), nn.relu,
-        lambda x: x.reshape(len(x), -1), nn.Linear.init(keys[2], 4 * 4 * 32, 10),
-    ])
+    net = nn.Sequential(
+        [
+            nn.Conv2d(keys[0], 1, 16, 3),
+            nn.BatchNorm.init(16),
+            nn.relu,
+            nn.Conv2d(keys[1], 16, 32, 3, stride=2),
+            nn.BatchNorm.init(32),
+            nn.relu,
+            lambda x: x.reshape(len(x), -1),
+            nn.Linear.init(keys[2], 4 * 4 * 32, 10),
+        ]
+    )
     model = train.Model(net, nn.cross_entropy, optim.Adam(RATE), metrics=["accuracy"])
     source = data.arrays(x, y).shuffle(seed=seed).batch(BATCH, drop_remainder=True)
     seconds = timed_fit(model, source, EPOCHS)
@@ -43,9 +50,16 @@ def torch(seed, _options):
     torch.manual_seed(seed)
     x, y, x_test, y_test = (torch.from_numpy(np.ascontiguousarray(a)) for a in split(seed))
     x, x_test = (a.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last) for a in (x, x_test))
-    net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
-                        nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-                        nn.Flatten(), nn.Linear(4 * 4 * 32, 10)).to(memory_format=torch.channels_last)
+    net = nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, stride=2, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(4 * 4 * 32, 10),
+    ).to(memory_format=torch.channels_last)
     seconds = timed_torch(net, x, y, BATCH, EPOCHS, RATE)
     with torch.no_grad():
         return {"accuracy %": 100 * float((net(x_test).argmax(1) == y_test).float().mean()), "training s": seconds}

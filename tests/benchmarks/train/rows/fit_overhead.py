@@ -41,7 +41,9 @@ def triskele(seed, _options):
     streamed, held = model(), model()
     source = data.arrays(x, y).shuffle(seed=0).batch(32)
     once = best(bare, 500)
-    return {"bare step us": once,
-            "streamed, above bare us": best(lambda: streamed.fit(batches, 4, progress=False), 2000) - once,
-            # no call from Python in each step, so that the bare one is no limit
-            "epochs in memory, step us": best(lambda: held.fit(source, 20, progress=False), 10_000)}
+    return {
+        "bare step us": once,
+        "streamed, above bare us": best(lambda: streamed.fit(batches, 4, progress=False), 2000) - once,
+        # no call from Python in each step, so that the bare one is no limit
+        "epochs in memory, step us": best(lambda: held.fit(source, 20, progress=False), 10_000),
+    }

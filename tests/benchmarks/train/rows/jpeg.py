@@ -41,8 +41,7 @@ def triskele(seed, options):
     """Two threads."""
     from triskele.core import data
 
-    augment = (data.image.resize(LARGE) | data.image.crop(SIZE) | data.image.flip(0.5)
-               | data.image.normalize(MEAN, STD))
+    augment = data.image.resize(LARGE) | data.image.crop(SIZE) | data.image.flip(0.5) | data.image.normalize(MEAN, STD)
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), seed)
         files = data.folders(folder)
@@ -58,12 +57,21 @@ def torchvision(seed, options):
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import v2
 
-    augment = v2.Compose([v2.PILToTensor(), v2.Resize((LARGE, LARGE), antialias=True), v2.RandomCrop(SIZE),
-                          v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    augment = v2.Compose(
+        [
+            v2.PILToTensor(),
+            v2.Resize((LARGE, LARGE), antialias=True),
+            v2.RandomCrop(SIZE),
+            v2.RandomHorizontalFlip(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), seed)
-        loader = torch.utils.data.DataLoader(ImageFolder(folder, augment), BATCH, shuffle=True, persistent_workers=True,
-                                             num_workers=options.threads)
+        loader = torch.utils.data.DataLoader(
+            ImageFolder(folder, augment), BATCH, shuffle=True, persistent_workers=True, num_workers=options.threads
+        )
         return {"256 files ms": best(lambda: [None for _ in loader])}
 
 

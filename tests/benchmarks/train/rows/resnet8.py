@@ -28,8 +28,9 @@ def triskele(seed, options):
     augment = data.image.flip(0.5) | data.image.crop(32, pad=4) | data.image.normalize(MEAN, STD)
     source = data.arrays(x, y).shuffle(seed=seed).map(augment).batch(BATCH, drop_remainder=True)
     rates = optim.one_cycle(0.4, EPOCHS * len(source))
-    model = train.Model(net, nn.cross_entropy, optim.SGD(rates, momentum=0.9, nesterov=True, l2=1e-4),
-                        metrics=["accuracy"])
+    model = train.Model(
+        net, nn.cross_entropy, optim.SGD(rates, momentum=0.9, nesterov=True, l2=1e-4), metrics=["accuracy"]
+    )
     images, labels = next(iter(source.iterate(epoch=0)))
     step, state = model.step, model.state
     times = []
@@ -66,8 +67,17 @@ def torch(seed, options):
             y = self.norm_two(self.two(self.norm_one(self.one(x)).relu()))
             return (y + self.short(x)).relu()
 
-    net = nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1), nn.BatchNorm2d(16), nn.ReLU(), Block(16, 16, 1), Block(16, 32, 2),
-                        Block(32, 64, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    net = nn.Sequential(
+        nn.Conv2d(3, 16, 3, 1, 1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        Block(16, 16, 1),
+        Block(16, 32, 2),
+        Block(32, 64, 2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
     net = net.to(memory_format=torch.channels_last)
     x = torch.randn(BATCH, 3, 32, 32).contiguous(memory_format=torch.channels_last)
     y, loss = torch.randint(0, 10, (BATCH,)), nn.CrossEntropyLoss()

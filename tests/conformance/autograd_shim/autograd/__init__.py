@@ -222,20 +222,37 @@ list, tuple, dict, type = py.list, py.tuple, py.dict, py.type
 
 module("core", make_vjp=_make_vjp, make_jvp=_make_jvp, vspace=VSpace, primitive=primitive, primitive_vjps={})
 module("tracer", primitive=primitive, isbox=isbox)
-module("extend", primitive=primitive, defvjp=defvjp, defvjp_argnums=defvjp_argnums, defvjp_argnum=defvjp_argnum,
-       vspace=VSpace)
+module(
+    "extend",
+    primitive=primitive,
+    defvjp=defvjp,
+    defvjp_argnums=defvjp_argnums,
+    defvjp_argnum=defvjp_argnum,
+    vspace=VSpace,
+)
 module("builtins", list=list, tuple=tuple, dict=dict, type=type, isinstance=isinstance)
 module("numpy", ours.numpy, onp, path="", make_diagonal=_make_diagonal)
 module("numpy.linalg", onp.linalg, T=onp.matrix_transpose, _dot=onp.matmul)
 module("numpy.fft", onp.fft)
 sys.modules["autograd.numpy.random"] = sys.modules["autograd.numpy"].random = onp.random
-module("numpy.numpy_vjps", unbroadcast_f=lambda target, f: lambda g: _unbroadcast(f(g), target),
-       unbroadcast=_unbroadcast)
+module(
+    "numpy.numpy_vjps", unbroadcast_f=lambda target, f: lambda g: _unbroadcast(f(g), target), unbroadcast=_unbroadcast
+)
 _theirs = importlib.import_module("autograd.differential_operators")
 _theirs.grad, _theirs.jacobian = grad, jacobian
-for _name in ("deriv", "elementwise_grad", "hessian_tensor_product", "hessian_vector_product", "holomorphic_grad",
-              "make_ggnvp",
-              "make_hvp", "multigrad_dict", "tensor_jacobian_product", "vector_jacobian_product", "grad_named"):
+for _name in (
+    "deriv",
+    "elementwise_grad",
+    "hessian_tensor_product",
+    "hessian_vector_product",
+    "holomorphic_grad",
+    "make_ggnvp",
+    "make_hvp",
+    "multigrad_dict",
+    "tensor_jacobian_product",
+    "vector_jacobian_product",
+    "grad_named",
+):
     globals()[_name] = getattr(_theirs, _name)
 module("misc", path="misc", const_graph=lambda f, *args, **kwargs: ours.jit(functools.partial(f, *args, **kwargs)))
 sys.modules["autograd.misc"].flatten = importlib.import_module("autograd.misc.flatten").flatten

@@ -30,7 +30,7 @@ RUNS = [
     (500.0, (1, 2, 3, 4), False),
     (600.0, range(6), False),
     (710.0, range(8), False),
-]
+]  # fmt: skip
 EDGES = {"C5": (120, -112), "C7eq": (-112, 0), "C7ax": (0, 120)}
 REGIONS = {name: analysis.Rectangle(phi=tuple(np.radians(ends))) for name, ends in EDGES.items()}
 PIECE = 4.0  # ns: pieces of runs are what the bootstrap draws
@@ -128,8 +128,12 @@ def main(folder, ns):
     ]
     error = np.std(drawn, axis=0, ddof=1)
     print(", ".join(f"{name} {v:.4f} ± {e:.4f}" for name, v, e in zip(REGIONS, value, error)))
-    kept = {"temperature_K": TARGET, "regions_phi_degrees": EDGES, "population": dict(zip(REGIONS, value.round(4))),
-            "standard_error": dict(zip(REGIONS, error.round(4)))}
+    kept = {
+        "temperature_K": TARGET,
+        "regions_phi_degrees": EDGES,
+        "population": dict(zip(REGIONS, value.round(4))),
+        "standard_error": dict(zip(REGIONS, error.round(4))),
+    }
     (folder / "populations.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 

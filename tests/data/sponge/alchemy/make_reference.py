@@ -21,16 +21,27 @@ VACUUM = [1.0, 0.95, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.02]
 CASES = {
     "pme": {},
     "pme, Gapsys": {"annihilate_sterics": True},
-    "vacuum": {"annihilate_sterics": True, "softcore_alpha": 0.4, "softcore_a": 2, "softcore_b": 1.5, "softcore_c": 4,
-               "softcore_beta": 0.3, "softcore_d": 2, "softcore_e": 1.5, "softcore_f": 2},
+    "vacuum": {
+        "annihilate_sterics": True,
+        "softcore_alpha": 0.4,
+        "softcore_a": 2,
+        "softcore_b": 1.5,
+        "softcore_c": 4,
+        "softcore_beta": 0.3,
+        "softcore_d": 2,
+        "softcore_e": 1.5,
+        "softcore_f": 2,
+    },
     "reaction field": {"annihilate_electrostatics": False, "softcore_beta": 0.2, "softcore_d": 1.5},
     "tail": {},
 }
 OPTIONS = {"reaction field": {"method": "reaction_field", "dielectric": 78.3}, "tail": {"dispersion_correction": True}}
-GAPSYS = ("U_sterics; U_sterics = {0}*4*epsilon*select(step(r - rs), x*(x - 1), y*(y - 1)"
-          " - 6*y*(2*y - 1)*h + 0.5*y*(156*y - 42)*h^2);"
-          "h = (r - rs)/max(rs, 1e-9); x = (sigma/max(r, 1e-9))^6; y = (sigma/max(rs, 1e-9))^6;"
-          "rs = 0.85*sigma*(26/7*(1 - {0}))^(1/6);")
+GAPSYS = (
+    "U_sterics; U_sterics = {0}*4*epsilon*select(step(r - rs), x*(x - 1), y*(y - 1)"
+    " - 6*y*(2*y - 1)*h + 0.5*y*(156*y - 42)*h^2);"
+    "h = (r - rs)/max(rs, 1e-9); x = (sigma/max(r, 1e-9))^6; y = (sigma/max(rs, 1e-9))^6;"
+    "rs = 0.85*sigma*(26/7*(1 - {0}))^(1/6);"
+)
 
 
 class GapsysFactory(AbsoluteAlchemicalFactory):
@@ -45,7 +56,8 @@ def energies(case, name):
     """Energies (kJ/mol) at all lambdas, and their derivatives."""
     plain = system(name, water=case != "vacuum", **OPTIONS.get(case, {}))
     factory = (GapsysFactory if "Gapsys" in case else AbsoluteAlchemicalFactory)(
-        disable_alchemical_dispersion_correction=case != "tail", alchemical_rf_treatment="shifted")
+        disable_alchemical_dispersion_correction=case != "tail", alchemical_rf_treatment="shifted"
+    )
     region = AlchemicalRegion(alchemical_atoms=range(len(molecule(name)["charges"])), **CASES[case])
     soft = factory.create_alchemical_system(plain.to_openmm(), region)
     for force in soft.getForces():
@@ -76,13 +88,18 @@ def energies(case, name):
 
 
 if __name__ == "__main__":
-    found = {"origin": "openmmtools 0.27.0 (MIT), AbsoluteAlchemicalFactory, on OpenMM 8.6, platform Reference (double "
-                       "precision), by make_reference.py; rows: energies, derivatives by lambda_electrostatics and by "
-                       "lambda_sterics, kJ/mol. Molecules: FreeSolv (Mobley and Guthrie, "
-                       "https://github.com/MobleyLab/FreeSolv, amber.tar.gz), GAFF with AM1-BCC charges.",
-             "electrostatics": ELECTROSTATICS, "sterics": STERICS, "vacuum lambdas": VACUUM}
+    found = {
+        "origin": "openmmtools 0.27.0 (MIT), AbsoluteAlchemicalFactory, on OpenMM 8.6, platform Reference (double "
+        "precision), by make_reference.py; rows: energies, derivatives by lambda_electrostatics and by "
+        "lambda_sterics, kJ/mol. Molecules: FreeSolv (Mobley and Guthrie, "
+        "https://github.com/MobleyLab/FreeSolv, amber.tar.gz), GAFF with AM1-BCC charges.",
+        "electrostatics": ELECTROSTATICS,
+        "sterics": STERICS,
+        "vacuum lambdas": VACUUM,
+    }
     for case in CASES:
         found[case] = {name: energies(case, name) for name in names()}
         print(case, flush=True)
-    (HERE / "reference.json").write_text(json.dumps(found).replace("NaN", "null").replace("}, ", "},\n").replace(
-        "]], ", "]],\n") + "\n")
+    (HERE / "reference.json").write_text(
+        json.dumps(found).replace("NaN", "null").replace("}, ", "},\n").replace("]], ", "]],\n") + "\n"
+    )

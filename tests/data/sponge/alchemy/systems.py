@@ -39,15 +39,26 @@ def system(name, water=True, **options):
     first = own + 3 * np.arange(waters)
     of_water = np.concatenate([np.stack([first + a, first + b], 1) for a, b in ((0, 1), (0, 2), (1, 2))])
     bonds = np.concatenate([m["bonds"], of_water[: 2 * waters]])
-    result = sponge.System(sponge.Topology.of_particles(own + n, bonds=bonds), np.full(own + n, 12.0),
-                           box=_EDGE if water else None, positions=np.concatenate(positions),
-                           exclusions=np.concatenate([m["exclusions"], of_water]))
+    result = sponge.System(
+        sponge.Topology.of_particles(own + n, bonds=bonds),
+        np.full(own + n, 12.0),
+        box=_EDGE if water else None,
+        positions=np.concatenate(positions),
+        exclusions=np.concatenate([m["exclusions"], of_water]),
+    )
     charges = np.concatenate([m["charges"], np.tile([-0.834, 0.417, 0.417], waters)])
     sigmas = np.concatenate([m["sigmas"], np.tile([0.315075, 0.1, 0.1], waters)])
     epsilons = np.concatenate([m["epsilons"], np.tile([0.635968, 0.0, 0.0], waters)])
-    box = {"method": "pme", "cutoff": 0.75, "switch": 0.65, "alpha": 4.0, "grid": (24, 24, 24),
-           "dispersion_correction": False}
+    box = {
+        "method": "pme",
+        "cutoff": 0.75,
+        "switch": 0.65,
+        "alpha": 4.0,
+        "grid": (24, 24, 24),
+        "dispersion_correction": False,
+    }
     result.add(sponge.Nonbonded(charges, sigmas, epsilons, **((box if water else {"method": "none"}) | options)))
-    result.add(sponge.pair14(m["pairs14"], charge_product=m["products14"], sigma=m["sigmas14"],
-                             epsilon=m["epsilons14"]))
+    result.add(
+        sponge.pair14(m["pairs14"], charge_product=m["products14"], sigma=m["sigmas14"], epsilon=m["epsilons14"])
+    )
     return result

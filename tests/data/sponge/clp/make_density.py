@@ -30,8 +30,16 @@ def frames(kind, system):
     (*_, role, mass), steps = make_liquid.kinds(system)[0].T, STEPS[kind]
     real, light = (" ".join(map(str, np.flatnonzero(of) + 1)) for of in (role < 2, (role < 2) & (mass < 1.1)))
     with tempfile.TemporaryDirectory() as folder:
-        program = make_liquid.start(system, system.positions, Path(folder), CUTOFF, ACCURACY, kspace="pppm",
-                                    tail="yes", arguments=("-sf", "opt"))
+        program = make_liquid.start(
+            system,
+            system.positions,
+            Path(folder),
+            CUTOFF,
+            ACCURACY,
+            kspace="pppm",
+            tail="yes",
+            arguments=("-sf", "opt"),
+        )
         program.commands_string(f"""
 group real type {real}
 neighbor 2.0 bin
@@ -64,8 +72,10 @@ def summary(system, positions, edges, blocks=5):
 
 def mean(blocks):
     """The mean of blocks and its error."""
-    return [np.mean(blocks, axis=0).round(5).tolist(),
-            (np.std(blocks, axis=0, ddof=1) / np.sqrt(len(blocks))).round(5).tolist()]
+    return [
+        np.mean(blocks, axis=0).round(5).tolist(),
+        (np.std(blocks, axis=0, ddof=1) / np.sqrt(len(blocks))).round(5).tolist(),
+    ]
 
 
 def main():

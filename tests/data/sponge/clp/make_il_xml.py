@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 SECTIONS = {"ATOMS": 2, "BONDS": 2, "ANGLES": 3, "DIHEDRALS": 4, "IMPROPER": 4}
 WEIGHTS = {1.008: "H", 6.941: "Li", 10.811: "B", 12.011: "C", 14.0: "N", 14.001: "N", 14.007: "N", 15.999: "O",
-           18.998: "F", 22.99: "Na", 30.974: "P", 32.066: "S", 35.453: "Cl", 79.904: "Br"}
+           18.998: "F", 22.99: "Na", 30.974: "P", 32.066: "S", 35.453: "Cl", 79.904: "Br"}  # fmt: skip
 
 
 def read_parameters(path):
@@ -55,7 +55,8 @@ def main(folder, output):
     ET.SubElement(info, "Source", Source=f"il.ff, version {version}, of github.com/paduagroup/clandp (MIT license)")
     ET.SubElement(info, "Reference").text = (
         "Canongia Lopes, Deschamps, Padua, J. Phys. Chem. B 108 (2004) 2038, doi:10.1021/jp0362133; later ions: see "
-        "il.ff")
+        "il.ff"
+    )
     kinds = {}
     section = ET.SubElement(root, "AtomTypes")
     for name, cls, mass, charge, _, sigma, epsilon in parameters["ATOMS"]:
@@ -104,10 +105,11 @@ def main(folder, output):
         ET.SubElement(section, "Atom", type=name, sigma=number(sigma), epsilon=number(epsilon))
     names = list(kinds)
     for i, a in enumerate(names):
-        for b in names[i + 1:]:
+        for b in names[i + 1 :]:
             (_, _, s, e), (_, _, t, f) = kinds[a], kinds[b]
-            ET.SubElement(section, "NBFixPair", type1=a, type2=b, sigma=number(math.sqrt(s * t)),
-                          epsilon=number(math.sqrt(e * f)))
+            ET.SubElement(
+                section, "NBFixPair", type1=a, type2=b, sigma=number(math.sqrt(s * t)), epsilon=number(math.sqrt(e * f))
+            )
     ET.indent(root, " ")
     ET.ElementTree(root).write(output, encoding="utf-8")
 

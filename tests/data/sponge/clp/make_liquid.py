@@ -28,8 +28,9 @@ def kinds(system):
         drude, atom = system["drude"].atoms.T
         alpha[drude] = alpha[atom] = system["drude"].params["polarizability"]
         role[atom], role[drude] = 1, 2
-    table, kind = np.unique(np.column_stack([role == 2, system.nonbonded.types, alpha, role, system.masses]), axis=0,
-                            return_inverse=True)
+    table, kind = np.unique(
+        np.column_stack([role == 2, system.nonbonded.types, alpha, role, system.masses]), axis=0, return_inverse=True
+    )
     return table, kind.reshape(-1) + 1
 
 
@@ -51,10 +52,13 @@ def write_data(path, system, positions):
     """LAMMPS's data file; returns the table of atom kinds."""
     table, kind = kinds(system)
     bonds = of_kinds([system[name] for name in ("bond", "drude") if name in system], springs)
-    angles = of_kinds([system["angle"]],
-                      lambda p: np.column_stack([p["k"] / 2 / kcal_per_mol, np.degrees(p["theta0"])]))
-    torsions = of_kinds([system["torsion"]], lambda p: np.column_stack(
-        [p["k"] / kcal_per_mol, p["periodicity"], np.degrees(p["phase"])]))
+    angles = of_kinds(
+        [system["angle"]], lambda p: np.column_stack([p["k"] / 2 / kcal_per_mol, np.degrees(p["theta0"])])
+    )
+    torsions = of_kinds(
+        [system["torsion"]],
+        lambda p: np.column_stack([p["k"] / kcal_per_mol, p["periodicity"], np.degrees(p["phase"])]),
+    )
     sections = {"bond": bonds, "angle": angles, "dihedral": torsions}
     lines = ["ions", "", f"{system.n} atoms", f"{len(table)} atom types"]
     for name, (coefficients, number, _) in sections.items():
@@ -102,12 +106,24 @@ def start(system, positions, folder, cutoff, accuracy, kspace="ewald", tail="no"
     erfc = "20 tabinner 0.002" if "drude" in system else "0"
     thole = f"hybrid/overlay lj/cut/coul/long {10 * cutoff} thole {ionic_liquid.THOLE} {10 * cutoff}"
     program = lammps(cmdargs=["-log", "none", "-screen", "none", *arguments])
-    program.commands_string("\n".join([
-        "units real", "atom_style full", "bond_style harmonic", "angle_style harmonic", "dihedral_style charmm",
-        "special_bonds lj/coul 0.0 0.0 0.5",
-        f"pair_style {thole if 'drude' in system else f'lj/cut/coul/long {10 * cutoff}'}",
-        f"read_data {folder / 'data.lmp'} extra/special/per/atom 30", *pair_coefficients(system, table),
-        f"pair_modify table {erfc} tail {tail}", f"kspace_style {kspace} {accuracy}", "thermo_modify norm no"]))
+    program.commands_string(
+        "\n".join(
+            [
+                "units real",
+                "atom_style full",
+                "bond_style harmonic",
+                "angle_style harmonic",
+                "dihedral_style charmm",
+                "special_bonds lj/coul 0.0 0.0 0.5",
+                f"pair_style {thole if 'drude' in system else f'lj/cut/coul/long {10 * cutoff}'}",
+                f"read_data {folder / 'data.lmp'} extra/special/per/atom 30",
+                *pair_coefficients(system, table),
+                f"pair_modify table {erfc} tail {tail}",
+                f"kspace_style {kspace} {accuracy}",
+                "thermo_modify norm no",
+            ]
+        )
+    )
     return program
 
 
@@ -124,8 +140,12 @@ def single_point(system, positions):
 
 def main():
     system = ionic_liquid.liquid(24, constraints=None, cutoff=CUTOFF)
-    simulation = sponge.Simulation(system, sponge.LangevinMiddle(425, friction=5.0, timestep=0.001), seed=1,
-                                   barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+    simulation = sponge.Simulation(
+        system,
+        sponge.LangevinMiddle(425, friction=5.0, timestep=0.001),
+        seed=1,
+        barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0),
+    )
     simulation.minimize(tolerance=100)
     simulation.run(8000)
     rng, found = np.random.default_rng(1), {"box": np.diag(simulation.box)}
@@ -136,8 +156,11 @@ def main():
         x = x.astype(np.float32).astype(np.float64)
         energies, forces = single_point(made, x)
         print(name, energies)
-        found |= {f"{name}_positions": x.astype(np.float32), f"{name}_forces": forces.astype(np.float32),
-                  f"{name}_energies": np.array([energies[key] for key in THERMO])}
+        found |= {
+            f"{name}_positions": x.astype(np.float32),
+            f"{name}_forces": forces.astype(np.float32),
+            f"{name}_energies": np.array([energies[key] for key in THERMO]),
+        }
     np.savez_compressed(Path(__file__).with_name("liquid.npz"), **found)
 
 

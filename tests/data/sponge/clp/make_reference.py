@@ -40,7 +40,8 @@ def main(folder):
         positions = x[order].tolist()
         program.command("run 0")
         found[str(spread)] = {"positions": positions} | {
-            name: program.get_thermo(name) for name in ("ebond", "eangle", "edihed", "evdwl", "ecoul")}
+            name: program.get_thermo(name) for name in ("ebond", "eangle", "edihed", "evdwl", "ecoul")
+        }
     Path(__file__).with_name("reference.json").write_text(json.dumps(found))
 
 

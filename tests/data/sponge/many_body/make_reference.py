@@ -40,14 +40,23 @@ def write_tables():
     header = {"Cu": "29 63.55 3.615 fcc\n", "Ni": "28 58.69 3.52 fcc\n"}
     grid = f"{nrho} {drho:.17g} {nr} {dr:.17g} {cutoff}\n"
     HERE.joinpath("copper.eam").write_text(
-        f"{UNITS}\n{header['Cu']}{grid}" + rows(embedding["Cu"]) + rows(charge["Cu"]) + rows(density["Cu"]))
+        f"{UNITS}\n{header['Cu']}{grid}" + rows(embedding["Cu"]) + rows(charge["Cu"]) + rows(density["Cu"])
+    )
     pairs = "".join(rows(14.4 * charge[a] * charge[b]) for a, b in (("Cu", "Cu"), ("Ni", "Cu"), ("Ni", "Ni")))
     start = f"{UNITS}\ntables of simple functions\nfor tests\n2 Cu Ni\n{grid}"
     HERE.joinpath("alloy.eam.alloy").write_text(
-        start + "".join(header[e] + rows(embedding[e]) + rows(density[e]) for e in density) + pairs)
+        start + "".join(header[e] + rows(embedding[e]) + rows(density[e]) for e in density) + pairs
+    )
     HERE.joinpath("alloy.eam.fs").write_text(
-        start + "".join(header[e] + rows(embedding[e]) + "".join(
-            rows(density[e] * (1.0 if e == other else 0.8)) for other in density) for e in density) + pairs)
+        start
+        + "".join(
+            header[e]
+            + rows(embedding[e])
+            + "".join(rows(density[e] * (1.0 if e == other else 0.8)) for other in density)
+            for e in density
+        )
+        + pairs
+    )
 
 
 def lammps_result(style, file, elements, cell, constant, repeat, seed):
@@ -73,20 +82,67 @@ def lammps_result(style, file, elements, cell, constant, repeat, seed):
     program.command("thermo_style custom step pe pxx pyy pzz pxy pxz pyz")
     program.command("run 0")
     forces = np.array(program.gather_atoms("f", 1, 3)).reshape(-1, 3)
-    return {"file": file, "elements": [names[t] for t in types], "positions": x.tolist(), "box": box.tolist(),
-            "energy": program.get_thermo("pe"), "forces": forces.tolist()}
+    return {
+        "file": file,
+        "elements": [names[t] for t in types],
+        "positions": x.tolist(),
+        "box": box.tolist(),
+        "energy": program.get_thermo("pe"),
+        "forces": forces.tolist(),
+    }
 
 
 def write_parameters():
     """The parameters that silicon has in the papers of the potentials, and made-up ones for a second element."""
     silicon = {
-        "sw": (("Ga", "N"), [2.1683, 2.0951, 1.8, 21.0, 1.2, -1 / 3, 7.049556277, 0.6022245584, 4.0, 0.0, 0.0],
-               [0, 1, 3, 5]),
-        "tersoff": (("Si", "C"), [3.0, 1.0, 1.3258, 100390.0, 16.217, -0.59825, 0.78734, 1.1e-6, 1.73222, 471.18, 2.85,
-                                  0.15, 2.4799, 1830.8], [1, 2, 5, 7, 8, 9, 10, 13]),
-        "edip": (("Si", "C"), [7.982173, 1.5075463, 3.121382, 2.5609104, 3.1083847, 0.0070975, 0.2523244, 1.1247945,
-                               1.4533108, 0.6966326, 1.2085196, 0.5774108, 312.1341346, -0.165799, 32.557, 0.286198,
-                               0.66], [0, 1, 2, 8, 9, 12, 15]),
+        "sw": (
+            ("Ga", "N"),
+            [2.1683, 2.0951, 1.8, 21.0, 1.2, -1 / 3, 7.049556277, 0.6022245584, 4.0, 0.0, 0.0],
+            [0, 1, 3, 5],
+        ),
+        "tersoff": (
+            ("Si", "C"),
+            [
+                3.0,
+                1.0,
+                1.3258,
+                100390.0,
+                16.217,
+                -0.59825,
+                0.78734,
+                1.1e-6,
+                1.73222,
+                471.18,
+                2.85,
+                0.15,
+                2.4799,
+                1830.8,
+            ],
+            [1, 2, 5, 7, 8, 9, 10, 13],
+        ),
+        "edip": (
+            ("Si", "C"),
+            [
+                7.982173,
+                1.5075463,
+                3.121382,
+                2.5609104,
+                3.1083847,
+                0.0070975,
+                0.2523244,
+                1.1247945,
+                1.4533108,
+                0.6966326,
+                1.2085196,
+                0.5774108,
+                312.1341346,
+                -0.165799,
+                32.557,
+                0.286198,
+                0.66,
+            ],
+            [0, 1, 2, 8, 9, 12, 15],
+        ),
     }
     for kind, (names, values, varied) in silicon.items():
         lines = [f"# {UNITS}", f"# {kind}: parameters of silicon, changed by elements"]
@@ -97,8 +153,10 @@ def write_parameters():
                     for at in varied:  # the same for both orders of the neighbors, and of a pair
                         own[at] *= 1 - 0.03 * (2 * i + j + k) * (1 + at % 2) / 2
                     half = len(own) // 2
-                    lines += [f"{a} {b} {c} " + " ".join(f"{v:.12g}" for v in own[:half]),
-                              "         " + " ".join(f"{v:.12g}" for v in own[half:])]
+                    lines += [
+                        f"{a} {b} {c} " + " ".join(f"{v:.12g}" for v in own[:half]),
+                        "         " + " ".join(f"{v:.12g}" for v in own[half:]),
+                    ]
         HERE.joinpath(f"compound.{kind}").write_text("\n".join(lines) + "\n")
 
 

@@ -39,13 +39,19 @@ def run(plumed, x, action, options):
         head += "#! SET min_phi -pi\n#! SET max_phi pi\n"
     rows = [" ".join([str(k), *(f"{v:.17g}" for v in row)]) for k, row in enumerate(x)]
     lines = [f"{v}: READ FILE=in VALUES={v} IGNORE_FORCES" for v in names]
-    lines += [f"o: {action} ARG={','.join(names)} TEMP=300 {options}",
-              "PRINT ARG=o.bias,o.rct,o.zed,o.neff,o.nker FILE=out FMT=%.15g STRIDE=1"]
+    lines += [
+        f"o: {action} ARG={','.join(names)} TEMP=300 {options}",
+        "PRINT ARG=o.bias,o.rct,o.zed,o.neff,o.nker FILE=out FMT=%.15g STRIDE=1",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in").write_text(head + "\n".join(rows) + "\n")
         Path(folder, "plumed.dat").write_text("\n".join(lines) + "\n")
-        subprocess.run([plumed, "driver", "--noatoms", "--plumed", "plumed.dat", "--timestep", "1",
-                        "--trajectory-stride", "1"], cwd=folder, check=True, capture_output=True)
+        subprocess.run(
+            [plumed, "driver", "--noatoms", "--plumed", "plumed.dat", "--timestep", "1", "--trajectory-stride", "1"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+        )
         return np.loadtxt(Path(folder, "out"))[:STATES, 1:]
 
 

@@ -23,17 +23,24 @@ METHODS = {  # action, records
     "steered": ("b: MOVINGRESTRAINT ARG=phi STEP0=0 AT0=-2.5 KAPPA0=80 STEP1=300 AT1=0.5 KAPPA1=80", "b.bias,b.work"),
     "opes": (f"b: OPES_METAD {OPES} BARRIER=35 PACE=3 SIGMA=0.3,0.25", "b.bias,b.rct,b.zed,b.neff,b.nker"),
     "opes-measured": (f"b: OPES_METAD {OPES} BARRIER=35 PACE=5", "b.bias,b.rct,b.zed,b.neff,b.nker"),
-    "explore": (f"b: OPES_METAD_EXPLORE {OPES} BARRIER=35 PACE=3 SIGMA=0.3,0.25",
-                "b.bias,b.rct,b.zed,b.neff,b.nker"),
-    "expanded": ("e: ECV_MULTITHERMAL ARG=energy TEMP=300 TEMP_SET_ALL=280,300,340,400,480,600\n"
-                 "b: OPES_EXPANDED ARG=e.* PACE=1", "b.bias"),
-    "abf": ("b: DRR ARG=phi,psi EXTERNAL_FORCE=fphi,fpsi GRID_MIN=-pi,-pi GRID_MAX=pi,pi GRID_BIN=12,12 FULLSAMPLES=1 "
-            "TEMP=300 OUTPUTFREQ=100000", FORCES),
+    "explore": (f"b: OPES_METAD_EXPLORE {OPES} BARRIER=35 PACE=3 SIGMA=0.3,0.25", "b.bias,b.rct,b.zed,b.neff,b.nker"),
+    "expanded": (
+        "e: ECV_MULTITHERMAL ARG=energy TEMP=300 TEMP_SET_ALL=280,300,340,400,480,600\nb: OPES_EXPANDED ARG=e.* PACE=1",
+        "b.bias",
+    ),
+    "abf": (
+        "b: DRR ARG=phi,psi EXTERNAL_FORCE=fphi,fpsi GRID_MIN=-pi,-pi GRID_MAX=pi,pi GRID_BIN=12,12 FULLSAMPLES=1 "
+        "TEMP=300 OUTPUTFREQ=100000",
+        FORCES,
+    ),
 }
 PATHS = {
     "path": ("p: PATHMSD REFERENCE=path.pdb LAMBDA=2000", "p.sss,p.zzz"),
-    "variable-path": ("phi: TORSION ATOMS=5,7,9,15\npsi: TORSION ATOMS=7,9,15,17\n"
-                      "p: PATH REFERENCE=nodes.pdb TYPE=EUCLIDEAN LAMBDA=1.5", "p.spath,p.zpath"),
+    "variable-path": (
+        "phi: TORSION ATOMS=5,7,9,15\npsi: TORSION ATOMS=7,9,15,17\n"
+        "p: PATH REFERENCE=nodes.pdb TYPE=EUCLIDEAN LAMBDA=1.5",
+        "p.spath,p.zpath",
+    ),
 }
 STOP = np.zeros(1, np.intc)  # READ sets it at the end of its file
 HEAD = {"phi": True, "psi": True, "energy": False, "fphi": False, "fpsi": False}  # periodic
@@ -48,8 +55,9 @@ def trajectory():
     for _ in range(STATES):
         sim.run(50)
         x = sim.positions
-        rows.append([float(cv.torsion(4, 6, 8, 14)(x)), float(cv.torsion(6, 8, 14, 16)(x)),
-                     sim.energies()["potential"]])
+        rows.append(
+            [float(cv.torsion(4, 6, 8, 14)(x)), float(cv.torsion(6, 8, 14, 16)(x)), sim.energies()["potential"]]
+        )
         positions.append(x)
     return np.array(rows), np.round(np.array(positions), 5)
 
@@ -96,8 +104,14 @@ def of_positions(positions, text, names):
     masses, box, virial = np.ones(n), np.zeros((3, 3)), np.zeros((3, 3))
     forces = np.zeros((n, 3))
     for k, p in enumerate(records(engine(n), text, names, range(len(positions)))):
-        for key, array in (("Positions", positions[k].copy()), ("Masses", masses), ("Charges", masses), ("Box", box),
-                           ("Forces", forces), ("Virial", virial)):
+        for key, array in (
+            ("Positions", positions[k].copy()),
+            ("Masses", masses),
+            ("Charges", masses),
+            ("Box", box),
+            ("Forces", forces),
+            ("Virial", virial),
+        ):
             p.cmd(f"set{key}", array)
     return np.loadtxt("out")[:, 1:]
 
@@ -105,8 +119,10 @@ def of_positions(positions, text, names):
 def pdb(structures):
     rows = []
     for x in structures:
-        rows += [f"ATOM  {k + 1:5d}  C   ALA A   1    {10 * a:8.3f}{10 * b:8.3f}{10 * c:8.3f}  1.00  1.00"
-                 for k, (a, b, c) in enumerate(x)]
+        rows += [
+            f"ATOM  {k + 1:5d}  C   ALA A   1    {10 * a:8.3f}{10 * b:8.3f}{10 * c:8.3f}  1.00  1.00"
+            for k, (a, b, c) in enumerate(x)
+        ]
         rows.append("END")
     return "\n".join(rows) + "\n"
 
@@ -117,8 +133,13 @@ def main():
     order = np.argsort(values[:FRAMES, 1])
     structures = np.round(positions[order[:: FRAMES // NODES][:NODES]], 4)  # the digits of a PDB file
     nodes = np.array([[-2.6, 2.6], [-1.4, 2.2], [-1.3, 1.0], [-1.3, -0.5], [-0.2, -1.5], [1.0, -1.0]])
-    kept = {"values": values, "springs": springs, "positions": positions[:FRAMES], "structures": structures,
-            "nodes": nodes}
+    kept = {
+        "values": values,
+        "springs": springs,
+        "positions": positions[:FRAMES],
+        "structures": structures,
+        "nodes": nodes,
+    }
     here = Path(__file__).resolve().parent
     for name, (text, names) in METHODS.items():
         with tempfile.TemporaryDirectory() as folder:

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.txt")
 LINTERS = {
     "ruff": ["ruff", "check", "."],
+    "format": ["ruff", "format", "--check", "."],
     "layers": ["lint-imports"],
     "mypy": ["mypy", "--cache-dir", str(disk_cache.folder() / "mypy")],
 }  # for all clones

@@ -30,6 +30,7 @@ from . import tree_code
 from .baked import ClosedOver, closed_over, warn_of_baked
 from .donation import check_separate, donated_leaves, donated_positions
 from .graph_function import GraphFunction
+from .recompiles import difference
 from .waiting import Waiting
 from .wrapper import MISS, miss_after
 
@@ -456,7 +457,7 @@ class Jitted(ByName, Generic[P, R]):
                     )
             return outs
 
-        self._history.append((key, _difference(key, self._history)))
+        self._history.append((key, difference(key, self._history)))
         waiting = Waiting(self._f, self._name)
         with warn_of_baked(self._f, self._name), waiting.tracing():
             graph, captured = make_graph(run, specs, self._name)
@@ -550,34 +551,6 @@ def _path(structure, k):
 
 def _within(structure, k):
     return f" at {path}" if (path := _path(structure, k)) else ""
-
-
-def _difference(key, history):
-    """Describe the difference between `key` and the nearest earlier one."""
-    if not history:
-        return "first call"
-    best = None
-    for old, _ in history:
-        found = []
-        if old[0] != key[0]:
-            found.append(f"tree {old[0]} became {key[0]}")
-        if old[1] != key[1]:
-            found.append(f"static arguments {dict(old[1])} became {dict(key[1])}")
-        if old[0] == key[0]:
-            found += [
-                f"leaf {k}: {_show(a)} became {_show(b)}"
-                for k, (a, b) in enumerate(zip(old[2], key[2], strict=True))
-                if a != b
-            ]
-        if best is None or len(found) <= len(best):
-            best = found
-    return "; ".join(best) or "the function was traced under another transform"
-
-
-def _show(leaf):
-    if isinstance(leaf, type):
-        return f"Python {leaf.__name__}"
-    return str(leaf if isinstance(leaf, Spec) else Spec(*leaf))
 
 
 def explain_recompiles(f: Jitted[..., Any] | None = None) -> str:

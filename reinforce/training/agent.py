@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import os
 import time
@@ -18,6 +17,7 @@ from .. import storage
 from ..errors import CheckpointError, EnvError
 from ..policy import Policy
 from .cancellation import Stopped
+from .checkpoint_checks import check_like, registered
 from .episodes import Episodes
 from .evaluation import Evaluation, evaluate, evaluation_seed
 
@@ -439,7 +439,7 @@ class Agent(_Hints):
                 raise CheckpointError(
                     f"{where}: the environment was an object, which a checkpoint does not hold (load(path, env=...))"
                 )
-            agent = cls(_registered(where, found["env"]) if env is None else env, **found["settings"])
+            agent = cls(registered(where, found["env"]) if env is None else env, **found["settings"])
             if found["spaces"] != agent._spaces:
                 raise CheckpointError(
                     f"{where}: observations and actions must be {found['spaces']}, got "
@@ -588,56 +588,3 @@ class Agent(_Hints):
 
     def __repr__(self) -> str:
         return f"<{self.name} on {self._given if isinstance(self._given, str) else self.env} after {self.steps} steps>"
-
-
-def _registered(where, name):
-    """The name of an environment, if it is one: of ours, or of those that are registered with Gymnasium already."""
-    from ..envs import registry
-
-    check.kind(name, str, f"{where}: the environment", "given by its name", error=CheckpointError)
-    if name not in registry() and ":" in name:  # Gymnasium would import what stands before the colon
-        raise CheckpointError(
-            f"{where}: the environment {name!r} would import a module (if you trust the file: load(path, env={name!r}))"
-        )
-    return name
-
-
-def check_like(name: str, new: Any, old: Any) -> None:
-    """Raise TypeError unless the state `new`, from a file, is built as `old` is: trees of arrays of the same shapes and
-    types.
-
-    A value that is still None or empty may become anything.
-    """
-    if old is None or isinstance(old, (dict, list, tuple)) and not old:
-        return
-    if isinstance(old, (np.ndarray, np.generic)):
-        fits = (
-            np.shape(new) == old.shape and np.result_type(new) == old.dtype
-            if isinstance(new, (np.ndarray, np.generic))
-            else False
-        )
-    elif isinstance(old, (bool, int, float)):
-        fits = new is None or isinstance(new, (bool, int, float, np.generic))
-    elif dataclasses.is_dataclass(old) or isinstance(old, (dict, list, tuple)):
-        fits = type(new) is type(old)
-        if fits:
-            parts, theirs = _parts(old), _parts(new)
-            fits = parts.keys() == theirs.keys()
-            for key in parts if fits else ():
-                check_like(f"{name}.{key}", theirs[key], parts[key])
-    else:
-        fits = type(new) is type(old)
-    if not fits:
-        raise TypeError(f"{name} must be {_kind(old)}, got {_kind(new)}")
-
-
-def _parts(value):
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, (list, tuple)):
-        return dict(enumerate(value))
-    return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-
-
-def _kind(value):
-    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__

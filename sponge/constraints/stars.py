@@ -120,19 +120,9 @@ def star_positions(
             a, b, c = _dot(s1, r1), _dot(s1, r2), _dot(s1, r3)
             d, e, f = _dot(s2, r1), _dot(s2, r2), _dot(s2, r3)
             g, h, i = _dot(s3, r1), _dot(s3, r2), _dot(s3, r3)
+            m1, m2, m3 = (w0 + w1) * a, (w0 + w2) * e, (w0 + w3) * i + empty
             u1, u2, u3 = _solve(
-                (w0 + w1) * a,
-                w0 * b,
-                w0 * c,
-                w0 * d,
-                (w0 + w2) * e,
-                w0 * f,
-                w0 * g,
-                w0 * h,
-                (w0 + w3) * i + empty,
-                0.5 * g1,
-                0.5 * g2,
-                0.5 * g3,
+                m1, w0 * b, w0 * c, w0 * d, m2, w0 * f, w0 * g, w0 * h, m3, 0.5 * g1, 0.5 * g2, 0.5 * g3
             )
             t1, t2, t3 = t1 + u1, t2 + u2, t3 + u3
             back = _moved(_moved(_moved((zero, zero, zero), -(w0 * u1), r1), -(w0 * u2), r2), -(w0 * u3), r3)

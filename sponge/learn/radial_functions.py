@@ -252,23 +252,16 @@ def add_up_forces(
     per_spacing = simd.load_splat(c, _PER_SPACING, 16)
     zero, one, six = simd.splat(real(0), 16), simd.splat(real(1), 16), simd.splat(real(6), 16)
     ten, fifteen, thirty = simd.splat(real(10), 16), simd.splat(real(15), 16), simd.splat(real(30), 16)
-    two, three, four, five = (
-        simd.splat(real(2), 16),
-        simd.splat(real(3), 16),
-        simd.splat(real(4), 16),
-        simd.splat(real(5), 16),
-    )
-    seven = simd.splat(real(7), 16)
+    two, three, four = simd.splat(real(2), 16), simd.splat(real(3), 16), simd.splat(real(4), 16)
+    five, seven = simd.splat(real(5), 16), simd.splat(real(7), 16)
     first, eighth = simd.load_splat(c, _FIRST, 16), real(8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row = np.int64(own[atoms[i]])
         if row < 0:
             continue
         x, y, z = simd.splat(xs[4 * i], 16), simd.splat(xs[4 * i + 1], 16), simd.splat(xs[4 * i + 2], 16)
-        fx, fy, fz = zero, zero, zero
-        xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
-        back = np.int64(species[row]) * 8 * blocks
-        number = partners[i]
+        fx, fy, fz, xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero, zero, zero, zero
+        back, number = np.int64(species[row]) * 8 * blocks, partners[i]
         for s in range(elements):
             for b in range(blocks):
                 at, there = row * width + (s * blocks + b) * 8, back + 8 * b

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from triskele.core.extend import check
 
 from .. import units
+from ..integrators.integrator import Integrator
+from ..integrators.temperature import moving_drude_pairs
 from ..system import System
 from .sampling_method import Sampling
 
-__all__ = ["number_of_steps", "sampling_methods"]
+__all__ = ["drude_pairs", "number_of_steps", "sampling_methods"]
 
 
 def sampling_methods(sampling: Any, system: System) -> list[Sampling]:
@@ -26,6 +30,23 @@ def sampling_methods(sampling: Any, system: System) -> list[Sampling]:
             )
         names.append(method.name)
     return methods
+
+
+def drude_pairs(system: System, integrator: Integrator) -> np.ndarray:
+    """Return the Drude particles and their atoms; raise if one has no mass, or if the integrator heats them alike."""
+    pairs = moving_drude_pairs(system)
+    if len(pairs) < len(system.drude_pairs):
+        massless = system.drude_pairs[(system.masses[system.drude_pairs] == 0).any(1)][0]
+        raise ValueError(
+            f"Simulation: Drude particles and their atoms must have mass, got none for "
+            f"{system.topology.describe(int(massless[np.argmin(system.masses[massless])]))}"
+        )
+    if len(pairs) and getattr(integrator, "temperature", None) is not None and not integrator.two_baths:
+        raise ValueError(
+            f"Simulation: Drude particles need a bath of their own, got {type(integrator).__name__}, "
+            "which heats them like atoms (DrudeLangevin has two baths)"
+        )
+    return pairs
 
 
 def number_of_steps(steps: int | None, time: str | float | None, timestep: float) -> int:

@@ -23,13 +23,7 @@ from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.center_of_mass import warn_of_leak
 from ..integrators.integrator import Integrator
-from ..integrators.temperature import (
-    drude_kinetic_energy,
-    freedom_of,
-    kinetic_energy,
-    moving_drude_pairs,
-    set_thermal_velocities,
-)
+from ..integrators.temperature import drude_kinetic_energy, freedom_of, kinetic_energy, set_thermal_velocities
 from ..load.structure import Structure
 from ..load.whole import whole_positions
 from ..report.bar import Bar
@@ -38,14 +32,15 @@ from ..report.records import as_reporters
 from ..sealed import Fixed
 from ..system import System
 from ..topology import as_vectors
-from .arguments import number_of_steps, sampling_methods
-from .checkpoint_file import below, check_belongs, damage, nested, read_checkpoint, write_checkpoint
+from .arguments import drude_pairs, number_of_steps, sampling_methods
+from .checkpoint_file import check_belongs, damage, read_checkpoint, write_checkpoint
 from .guard import Guard
 from .list_schedule import ListSchedule
 from .loop import run
 from .minimize import Minimum, minimize
 from .origin import ADVICE, MadeFrom
 from .sampling_method import Sampling
+from .snapshot import restore, snapshot
 from .state import State, warn_of_box
 
 __all__ = ["Simulation"]
@@ -131,18 +126,7 @@ class Simulation(Fixed):
         check.kind(barostat, (Barostat, None), "Simulation: barostat")
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
-        self._drude = moving_drude_pairs(system)
-        if len(self._drude) < len(system.drude_pairs):
-            massless = system.drude_pairs[(system.masses[system.drude_pairs] == 0).any(1)][0]
-            raise ValueError(
-                f"Simulation: Drude particles and their atoms must have mass, got none for "
-                f"{system.topology.describe(int(massless[np.argmin(system.masses[massless])]))}"
-            )
-        if len(self._drude) and getattr(integrator, "temperature", None) is not None and not integrator.two_baths:
-            raise ValueError(
-                f"Simulation: Drude particles need a bath of their own, got {type(integrator).__name__}, "
-                "which heats them like atoms (DrudeLangevin has two baths)"
-            )
+        self._drude = drude_pairs(system, integrator)
         self.system, self.integrator, self.barostat = system, integrator, barostat
         self.sampling = tuple(sampling_methods(sampling, system))
         for method in self.sampling:
@@ -503,14 +487,9 @@ class Simulation(Fixed):
         if not os.path.exists(path):
             return
         step = read_checkpoint(path)[1].get("step")
-        if type(step) is int and step > target:
-            raise CheckpointError(
-                f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
-                f"{step} (choose another path, or delete the file)"
-            )
-        if type(step) is not int or step >= self.step:
+        if type(step) is not int or self.step <= step <= target:
             self.load(path)
-        elif path not in self._written:
+        elif step > target or path not in self._written:
             raise CheckpointError(
                 f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
                 f"{step} (choose another path, or delete the file)"
@@ -581,34 +560,12 @@ class Simulation(Fixed):
 
     def _snapshot(self):
         """The state in memory: arrays, and numbers."""
-        engine = self._engine
-        arrays = {name: getattr(engine, name).copy() for name in ("positions", "velocities", "forces", "box")}
-        arrays |= nested("store/", {name: np.copy(values) for name, values in engine.store.items()})
-        for method in self.sampling:
-            arrays |= nested(f"sampling/{method.name}/", method.state())
-        return arrays | self._lists.state(), {"step": self.step, "time": self.time}
+        arrays = snapshot(self._engine, self._lists, self.sampling)
+        return arrays, {"step": self.step, "time": self.time}
 
     def _restore(self, arrays, meta):
-        engine, self._given = self._engine, None
-        self._runner.program.restart()  # makes the plans, and with them the store
-        places = {name: getattr(engine, name) for name in ("positions", "velocities", "forces", "box")}
-        places |= nested("store/", {name: engine.store[name] for name in below("store/", arrays)})
-        for name, place in places.items():
-            if arrays[name].shape != place.shape or arrays[name].dtype != place.dtype:
-                raise ValueError(
-                    f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of "
-                    f"shape {arrays[name].shape}"
-                )
-        for name, place in places.items():
-            place[...] = arrays[name]
-        for method in self.sampling:
-            method.restore(below(f"sampling/{method.name}/", arrays))
-        self._lists.restore(arrays)
-        if engine.periodic:
-            engine.box_changed()
-        engine.flags[STEP] = meta["step"]
-        self._measured = None
-        if not self._lists.rebuild(arrays):
+        self._measured = self._given = None
+        if not restore(self._engine, self._runner, self._lists, self.sampling, arrays, meta["step"]):
             self._touched()
 
     @property

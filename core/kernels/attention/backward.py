@@ -115,18 +115,8 @@ class Backward(Blocks):
                     )
                 self.multiply(code, self.width_panels, columns, n, weights, (1, PITCH), ct, dv, width, "true")
                 self.multiply(code, self.depth_panels, columns, n, slopes, (1, PITCH), q, dk, depth, "true")
-                self.multiply(
-                    code,
-                    self.depth_panels,
-                    n,
-                    columns,
-                    slopes,
-                    (PITCH, 1),
-                    rows,
-                    code.place(parts_of(head), (i0, depth)),
-                    depth,
-                    "true",
-                )
+                dq = code.place(parts_of(head), (i0, depth))
+                self.multiply(code, self.depth_panels, n, columns, slopes, (PITCH, 1), rows, dq, depth, "true")
             with code.loop("0", there, "1") as r:
                 row = code.int("add", j0, r)
                 for target, total, size, padded, factor in (

@@ -97,17 +97,8 @@ class _Attention(Backward):
             there = code.minimum(code.int("sub", "%keys", j0), str(COLUMNS))
             columns = self.limit(code, last_row, j0, there)
             block = code.int("add", code.int("mul", key_head, "%blocks"), j)
-            self.scores(
-                code,
-                n,
-                queries,
-                self.depth,
-                self.depth,
-                there,
-                columns,
-                code.place("%keys_packed", (block, COLUMNS * self.depth)),
-                scores,
-            )
+            keys = code.place("%keys_packed", (block, COLUMNS * self.depth))
+            self.scores(code, n, queries, self.depth, self.depth, there, columns, keys, scores)
             with code.loop("0", n, "1") as r:
                 row = code.int("add", i0, r)
                 line = code.place(scores, (r, PITCH))
@@ -122,18 +113,8 @@ class _Attention(Backward):
                     code.place(sums, (r, lanes)),
                     code.place(out, (r, width)),
                 )
-            self.multiply(
-                code,
-                self.width_panels,
-                n,
-                columns,
-                scores,
-                (PITCH, 1),
-                code.place("%values_packed", (block, COLUMNS * width)),
-                out,
-                width,
-                "true",
-            )
+            values = code.place("%values_packed", (block, COLUMNS * width))
+            self.multiply(code, self.width_panels, n, columns, scores, (PITCH, 1), values, out, width, "true")
         with code.loop("0", n, "1") as r:
             total = code.total(code.load(sums, code.int("mul", r, lanes)))
             empty = code.set(f"fcmp oeq {self.scalar} {total}, 0.0")

@@ -415,10 +415,8 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
                     source = code.at(scalar, edge, code.int("mul", r, wide))
                     target = code.at(scalar, c_tile, code.int("mul", r, "%ldc"))
                     with code.loop("0", columns, "1") as s:
-                        new, spot = (
-                            code.set(f"load {scalar}, ptr {code.at(scalar, source, s)}"),
-                            code.at(scalar, target, s),
-                        )
+                        new = code.set(f"load {scalar}, ptr {code.at(scalar, source, s)}")
+                        spot = code.at(scalar, target, s)
                         # frozen: what C holds is not looked at, but loaded all the same
                         old = code.set(f"load {scalar}, ptr {spot}")
                         total = code.set(

@@ -94,12 +94,12 @@ class MovingCharges:
 
     def __init__(
         self,
-        plan: NonbondedPlan,
-        engine: Engine,  # "pme", "reaction_field" or "cutoff"; no LJ-PME
+        plan: NonbondedPlan,  # "pme", "reaction_field" or "cutoff"; no LJ-PME
+        engine: Engine,
         potential: Nonbonded,  # the one that `plan` is of
-        pairs: np.ndarray,
-        factors: np.ndarray,
-    ):  # (m, 2), (m,): scaled pairs, such as 1-4
+        pairs: np.ndarray,  # (m, 2), scaled pairs, such as 1-4
+        factors: np.ndarray,  # (m,)
+    ):
         n, starts, own, mesh = engine.n, engine.atom_starts, plan.pairs, plan.coulomb
         assert mesh is None or isinstance(mesh, PME)
         self.charges, self.slopes = np.zeros(n), np.zeros(n)  # e, read in every step; kJ/mol/e, of the last evaluation
@@ -133,26 +133,11 @@ class MovingCharges:
         box = engine.box if potential.images else np.diag([1e30] * 3)
         if mesh is not None and len(potential.exclusions):
             first, partners, atoms = by_first_atom(potential.exclusions, n)
-            self.after.append(
-                Phase(
-                    [
-                        Task(
-                            excluded_slopes,
-                            atoms,
-                            first,
-                            partners,
-                            engine.positions,
-                            self.charges,
-                            box,
-                            mesh.alpha,
-                            polynomials(),
-                            self.slopes,
-                            chunks=len(atoms) - 1,
-                        )
-                    ],
-                    name="charge slopes of exclusions",
-                )
+            where = engine.positions, self.charges, box, mesh.alpha
+            task = Task(
+                excluded_slopes, atoms, first, partners, *where, polynomials(), self.slopes, chunks=len(atoms) - 1
             )
+            self.after.append(Phase([task], name="charge slopes of exclusions"))
         if len(pairs):
             periodic = engine.periodic and potential.images
             self.after.append(

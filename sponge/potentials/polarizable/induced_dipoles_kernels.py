@@ -245,11 +245,8 @@ def pair_forces(
                 xx, xy, xz = xx + gx * dx, xy + gx * dy, xz + gx * dz
                 yx, yy, yz = yx + gy * dx, yy + gy * dy, yz + gy * dz
                 zx, zy, zz = zx + gz * dx, zy + gz * dy, zz + gz * dz
-        forces[at, 0], forces[at, 1], forces[at, 2] = (
-            COULOMB * simd.sum(fx),
-            COULOMB * simd.sum(fy),
-            COULOMB * simd.sum(fz),
-        )
+        sx, sy, sz = simd.sum(fx), simd.sum(fy), simd.sum(fz)
+        forces[at, 0], forces[at, 1], forces[at, 2] = COULOMB * sx, COULOMB * sy, COULOMB * sz
         if want:  # each pair is met twice; d points away from the atom whose force it is
             half = 0.5 * COULOMB
             out[0] += half * simd.sum(energy)

@@ -85,6 +85,7 @@ from .report import Checkpoint as Checkpoint
 from .report import Log as Log
 from .report import Reporter as Reporter
 from .report import Variables as Variables
+from .run.changes import ramp as ramp
 from .run.simulation import Simulation as Simulation
 from .run.state import State as State
 from .sampling.abf import ABF as ABF

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .engine.engine import Engine
     from .system import System
 
-__all__ = ["Potential", "complete", "parameter"]
+__all__ = ["Potential", "complete", "parameter", "read_in_place"]
 
 
 @kernel(nogil=True)
@@ -37,6 +37,10 @@ def _keep(chunk, energy, by_strain, rows):  # [], [3, 3], [1, 10]
     for a in range(3):
         for b in range(3):
             rows[0, 1 + 3 * a + b] = -by_strain[b, a]
+
+
+def read_in_place() -> None:
+    """For `Plan.updates` of parameters whose arrays compiled functions hold by address: nothing is to be done."""
 
 
 class Potential(Sealed):
@@ -155,6 +159,7 @@ class Potential(Sealed):
             stages=[[task], [keep]],
             rows=rows,
             reduce=[Task(subtract_gradient, engine.atom_starts, gradient, engine.forces, chunks=engine.atom_chunks)],
+            updates=dict.fromkeys(self.params, read_in_place),
         )
 
     def __repr__(self):

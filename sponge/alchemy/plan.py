@@ -208,8 +208,9 @@ class AlchemicalPlan(Plan):
             update_box=self._update_box,
             before=before,
             after=after,
+            updates=dict.fromkeys(potential.names, self._take_lambdas),
         )
-        self.set_lambdas({name: float(params[name]) for name in potential.names})
+        self._take_lambdas()
 
     def _numbers(self):
         """The array `form` of the kernels."""
@@ -224,6 +225,10 @@ class AlchemicalPlan(Plan):
         return numbers
 
     # -- lambdas -------------------------------------------------------------------------------------------------------
+
+    def _take_lambdas(self):
+        """Go to the lambdas of the potential."""
+        self.set_lambdas({name: float(self.potential.params[name]) for name in self.potential.names})
 
     def set_lambdas(self, lambdas: dict[str, float]) -> None:
         """Go to other lambdas; the caller has to compute the forces again."""

@@ -93,6 +93,7 @@ class ScaledPlan(Plan):
             before=inner.before,
             call=inner.call,
             after=inner.after,
+            updates={scaled.key: lambda: self.set(float(scaled.params[scaled.key]))},
         )
 
     def set(self, lam: float) -> None:

@@ -163,6 +163,10 @@ class Engine:
         self.version += 1
         self._make_plans()
 
+    def param_changed(self, potential: str, key: str) -> None:
+        """Take over the values of a parameter that have changed."""
+        self.plans[potential].updates.get(key, self.replan)()
+
     def fit_meshes(self, box: np.ndarray | None) -> None:
         """Choose meshes again if edges of `box` are more than 5 % longer than those that they were chosen for."""
         if box is not None and np.any(np.diag(box) > _LONGER * np.diag(self.first_box)):
@@ -303,6 +307,10 @@ class Runner:
             if old is not None:
                 self._program._next = old._next
         return self._program
+
+    def renew(self) -> None:
+        """Make the phases again before the next step."""
+        self._program = None
 
     def run(self, steps: int) -> None:
         """Make `steps` steps; a status without a handler raises RuntimeError, handlers raise errors of their own."""

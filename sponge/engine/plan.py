@@ -45,6 +45,9 @@ class Plan:
         Rows of the classes 1 and 2, whose energies the stages fill at every evaluation.
     after : list of Phase
         Run between the stages and the sum of forces.
+    updates : dict of str to callable
+        What to call after a value of the potential's `params` has changed, by its name; a change of another makes all
+        plans anew.
     undo : callable, optional
         For a plan that starts from what its last evaluation left, such as a solution: go back to what that started
         from. `Engine.measure` calls it.
@@ -60,6 +63,7 @@ class Plan:
     classes: list[int] = field(default_factory=list)
     enhanced: list[tuple[int, np.ndarray]] = field(default_factory=list)
     after: list[Phase] = field(default_factory=list)
+    updates: dict[str, Callable[[], None]] = field(default_factory=dict)
     undo: Callable[[], None] | None = None
 
     def totals(self) -> np.ndarray:

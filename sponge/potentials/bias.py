@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .. import cv
 from ..codegen.handle import Handle
 from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
-from ..potential import Potential
+from ..potential import Potential, read_in_place
 
 __all__ = ["BiasPotential", "umbrella"]
 
@@ -80,7 +81,8 @@ class BiasPotential(Potential):
         def energy(*values):
             return self.function(*values[:m], **dict(zip(names, values[m:], strict=True)))
 
-        return Evaluation(engine, self.cvs, f"bias {self.name!r}", energy, list(self.params.values())).plan()
+        plan = Evaluation(engine, self.cvs, f"bias {self.name!r}", energy, list(self.params.values())).plan()
+        return replace(plan, updates=dict.fromkeys(self.params, read_in_place))
 
     def __getstate__(self):
         function = self.function if isinstance(self.function, _Harmonic) else Handle(self.function)

@@ -211,15 +211,14 @@ class PositionRestraint(Potential):
 
     def plan(self, engine):
         order = np.argsort(self.atoms, kind="stable")
-        atoms, reference = self.atoms[order], self.params["reference"]
-        places = reference - self.centers(reference) if engine.periodic else reference
-        params = np.column_stack([self.params["k"], self.params["width"], reference, places])[order]
+        atoms, params = self.atoms[order], np.empty((len(order), 8))
 
-        def update_box():
-            params[:, 2:5] = self.reference_in(engine.box, reference)[order]
+        def update():
+            k, reference, width = (self.params[name] for name in ("k", "reference", "width"))
+            places = reference - self.centers(reference) if engine.periodic else reference
+            params[:] = np.column_stack([k, width, self.reference_in(engine.box, reference), places])[order]
 
-        if engine.periodic:
-            update_box()
+        update()
         first = np.searchsorted(atoms, engine.atom_starts).astype(np.int64)
         rows = np.zeros((engine.atom_chunks, ROW))
         task = Task(
@@ -234,7 +233,12 @@ class PositionRestraint(Potential):
             engine.forces,
             chunks=engine.atom_chunks,
         )
-        return Plan(reduce=[task], rows=rows, update_box=update_box if engine.periodic else None)
+        return Plan(
+            reduce=[task],
+            rows=rows,
+            update_box=update if engine.periodic else None,
+            updates=dict.fromkeys(self.params, update),
+        )
 
 
 def example():

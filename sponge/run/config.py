@@ -31,6 +31,7 @@ _SECTIONS = (
     "barostat",
     "simulation",
     "minimize",
+    "equilibrate",
     "report",
     "checkpoint",
     "run",
@@ -88,8 +89,9 @@ def run_config(path: str | os.PathLike) -> Simulation:
             reporters.append(_called("[checkpoint]", report.Checkpoint, checkpoint))
         run = config["run"]
         resumed = _resume(sim, run.get("resume", False), checkpoint)
-        if "minimize" in config and not resumed:
-            _called("[minimize]", sim.minimize, config["minimize"])
+        for name in ("minimize", "equilibrate"):
+            if name in config and not resumed:
+                _called(f"[{name}]", getattr(sim, name), config[name])
         steps = number_of_steps(run.get("steps"), run.get("time"), sim.timestep) - sim.step
         if steps < 0:
             raise ConfigError(
@@ -167,7 +169,8 @@ def _check_keys(config):
     _section(config, "nonbonded", nonbonded)
     _section(config, "implicit_solvent", ["model", *gb], ["model"])
     _section(config, "simulation", ["seed", "precision"])
-    _section(config, "minimize", [n for n in _arguments(Simulation.minimize) if n != "report"])
+    for name in ("minimize", "equilibrate"):
+        _section(config, name, [n for n in _arguments(getattr(Simulation, name)) if n != "report"])
     _section(config, "checkpoint", *_both(report.Checkpoint))
     _section(config, "run", ["steps", "time", "resume"])
     for name in ("integrator", "barostat"):

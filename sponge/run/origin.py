@@ -25,14 +25,20 @@ class MadeFrom:
     def __init__(self, sim: SimulationLike, given: Iterable[str]):
         self._sim = sim
         self.fingerprint = fingerprint(sim)  # slower to make than a hash, but by name: it can tell what has changed
-        self._hash = self._present_hash()
+        self._hash: bytes | None = self._present_hash()
         self._starts = {
             name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"} - set(given)
         }
 
+    def accept(self) -> None:
+        """Take what the system and the settings are at the next look as right: a run has changed them."""
+        self._hash = None
+
     def check(self) -> None:
         """Raise StaleSimulationError if the system or a setting has changed."""
         found = []
+        if self._hash is None:
+            self._hash = self._present_hash()
         if self._present_hash() != self._hash:
             here = fingerprint(self._sim) | {"first box": self.fingerprint["first box"]}
             found = differences(self.fingerprint, here, then="when it was made", now="now") or [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,31 +11,31 @@ import numpy as np
 from triskele.core.extend import Reports, check
 
 from .. import box as boxes
-from .. import units
 from ..barostats.barostat import Barostat
-from ..barostats.molecules import Molecules
 from ..engine.engine import Engine, Runner
 from ..engine.flags import FORCES_STALE, REBUILD, STEP
-from ..engine.plausibility import check_energies, check_settings, check_units
+from ..engine.plausibility import check_settings, check_units
 from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.center_of_mass import warn_of_leak
 from ..integrators.integrator import Integrator
-from ..integrators.temperature import drude_kinetic_energy, freedom_of, kinetic_energy, set_thermal_velocities
+from ..integrators.temperature import freedom_of, set_thermal_velocities
 from ..load.structure import Structure
 from ..load.whole import whole_positions
 from ..report.bar import Bar
 from ..report.checkpoint import Checkpoint, as_checkpoint
 from ..report.records import as_reporters
-from ..sealed import Fixed
 from ..system import System
 from ..topology import as_vectors
 from .arguments import drude_pairs, number_of_steps, sampling_methods
-from .checkpoint_file import check_belongs, damage, read_checkpoint, write_checkpoint
+from .changes import Changes, Settings
+from .checkpoint_file import below, check_belongs, damage, nested, read_checkpoint, write_checkpoint
+from .equilibrate import equilibrate
 from .guard import Guard
 from .list_schedule import ListSchedule
 from .loop import run
 from .minimize import Minimum, minimize
+from .observables import Observables
 from .origin import ADVICE, MadeFrom
 from .sampling_method import Sampling
 from .snapshot import restore, snapshot
@@ -49,7 +47,7 @@ _COLD = 100.0  # K; slower atoms may stem from a minimization
 _HOT = 1.5  # times the temperature of the bath: more than a fluctuation
 
 
-class Simulation(Fixed):
+class Simulation(Observables):
     """Moves the atoms of a system.
 
     Parameters
@@ -149,6 +147,7 @@ class Simulation(Fixed):
         check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
+        self._settings, self._changes = Settings(self), Changes()  # which the present run makes
         self._freedom = freedom_of(self._engine)
         warn_of_leak(system, self.sampling)
         self._drawn = False  # whether velocities were drawn, not given
@@ -173,10 +172,6 @@ class Simulation(Fixed):
             method.claim(self._engine)
 
     _advice = ADVICE
-
-    def check_unchanged(self) -> None:
-        """Raise StaleSimulationError if the system or a setting is not what the simulation was made from."""
-        self._made_from.check()
 
     def _phases(self) -> list[Phase]:
         engine = self._engine
@@ -298,91 +293,6 @@ class Simulation(Fixed):
         self._touched()
         self._lists.state_changed()
 
-    # -- observables ---------------------------------------------------------------------------------------------------
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        """Three for each atom with mass, less one for each constraint, less three without motion of the center of mass
-        (see `System`). An atom and its Drude particle count as one.
-        """
-        return self._freedom
-
-    @property
-    def kinetic_energy(self) -> float:
-        """Kinetic energy in kJ/mol."""
-        return kinetic_energy(self._engine.masses, self._engine.velocities)
-
-    @property
-    def temperature(self) -> float:
-        """Instantaneous temperature in K; of atoms with Drude particles, that of the motion of both together."""
-        relative = drude_kinetic_energy(self._drude, self._engine.masses, self._engine.velocities)
-        return 2 * (self.kinetic_energy - relative) / max(self._freedom, 1) / units.GAS_CONSTANT
-
-    @property
-    def drude_temperature(self) -> float:
-        """Instantaneous temperature in K of the motion of Drude particles relative to their atoms; NaN without any."""
-        if not len(self._drude):
-            return np.nan
-        relative = drude_kinetic_energy(self._drude, self._engine.masses, self._engine.velocities)
-        return 2 * relative / (3 * len(self._drude)) / units.GAS_CONSTANT
-
-    def energies(self) -> dict[str, float]:
-        """Return energies, temperature, pressure and density at the present positions.
-
-        The computation has no side effects: a run continues bit for bit as without it. In a run, pairs come from its
-        neighbor lists, with their tolerance.
-
-        Returns
-        -------
-        dict of str to float
-            Every term by its name, biases of sampling methods among them, "potential" (their sum: what the atoms move
-            in), "kinetic" and "total" (kJ/mol), "temperature" (K), with Drude particles "drude_temperature" (K), and
-            for periodic systems
-            "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded
-            atoms) as wholes, whose mean equals that of the atoms, and which fluctuates less.
-
-        Raises
-        ------
-        StaleSimulationError
-            If the system or a setting was changed after the simulation was made.
-        BrokenSimulationError
-            If an energy is not finite, for example because atoms overlap.
-        """
-        if not self._running:  # a run looks for itself
-            self.check_unchanged()
-        # a sampling method may have changed what forces are computed from
-        if self._measured is None or self._engine.flags[FORCES_STALE]:
-            self._measured = self._engine.measure(self._measure)
-        return dict(self._measured)
-
-    def _measure(self):
-        engine = self._engine
-        result = engine.energies()
-        check_energies(engine, result, "Simulation")
-        result["potential"] = sum(result.values())
-        result["kinetic"] = self.kinetic_energy
-        result["total"] = result["potential"] + result["kinetic"]
-        result["temperature"] = self.temperature
-        if len(self._drude):
-            result["drude_temperature"] = self.drude_temperature
-        if engine.periodic:
-            volume = float(boxes.volume(engine.box))
-            result["pressure"] = float(self._molecules.pressure().mean() * units.BAR_PER_PRESSURE)
-            result["volume"] = volume
-            result["density"] = float(engine.masses.sum() / volume * units.DENSITY)
-        return result
-
-    @cached_property
-    def _observer(self):
-        """An engine of its own, for energies at other positions."""
-        system = copy.copy(self.system)
-        system.box = self._first_box  # from which meshes are planned
-        return Engine(system, self.precision, sampling=self.sampling)
-
-    @cached_property
-    def _molecules(self):
-        return Molecules(self._engine)
-
     # -- motion --------------------------------------------------------------------------------------------------------
 
     def minimize(
@@ -426,6 +336,50 @@ class Simulation(Fixed):
             if self._drawn:
                 self.thermalize()
 
+    def equilibrate(
+        self,
+        *,
+        restrain: Any = None,
+        k: float = 1000.0,
+        start: float = 10.0,
+        heat: str | float = "50 ps",
+        release: str | float = "100 ps",
+        report: Any = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | None = None,
+    ) -> None:
+        """Minimize, heat with restrained solutes at constant volume, then release these, with the barostat if any.
+
+        Steps are not counted: the next run begins where the simulation stood, with positions, velocities and box of the
+        equilibrated system.
+
+        Parameters
+        ----------
+        restrain : (m,) int, optional
+            Atoms to hold where they are. Defaults to the heavy atoms of molecules that have more than one.
+        k : float, kJ/mol/nm^2
+            Force constant, which falls to 0 during the release.
+        start : float, K
+            Temperature at which heating begins.
+        heat, release : str or float
+            Times of the two runs: "50 ps", or a number of ps.
+        report, progress
+            As for `run`.
+        checkpoint : path-like, optional
+            Beginning of the paths of two files, ``.heat`` and ``.release``, from which a script that was killed goes on
+            when it is run again.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+        >>> sim = sponge.Simulation(system, sponge.LangevinMiddle(300, friction=1.0, timestep=0.002), seed=1)
+        >>> sim.equilibrate(heat="1 ps", release="1 ps")
+        >>> sim.step, bool(sim.temperature > 150)
+        (0, True)
+        """
+        equilibrate(self, restrain, k, start, heat, release, checkpoint, report=report, progress=progress)
+
     def run(
         self,
         steps: int | None = None,
@@ -434,6 +388,7 @@ class Simulation(Fixed):
         report: Any = None,
         progress: bool | None = None,
         checkpoint: str | os.PathLike | Checkpoint | None = None,
+        change: Mapping[str, Any] | None = None,
     ) -> None:
         """Make steps.
 
@@ -456,6 +411,13 @@ class Simulation(Fixed):
             File of the state, written at every twentieth of the run, or as often as a `Checkpoint` says, and at its
             end. If the file exists, the run resumes from it bit for bit, and makes the steps that are left: a script
             that was killed continues when it is run again. Use a path of its own for each run.
+        change : dict, optional
+            Settings that the run changes, by name: fields of the integrator and the barostat, such as "temperature" and
+            "pressure", and parameters of potentials, such as "position_restraint/k" or the lambda
+            "nonbonded/sterics" (see ``system.params()``). Each is a `ramp`, a function of the time in ps since the run
+            began, a list of pairs (time, value) of steps, or a value. Parameters change every 10 steps where the
+            compiled step can read them, everything else at least every 100 steps and at most 500 times. At the end of
+            the run, settings, and parameters of the system, keep their last values.
 
         Raises
         ------
@@ -471,15 +433,16 @@ class Simulation(Fixed):
             If the checkpoint belongs to another simulation or run; the message names what differs.
         """
         steps = number_of_steps(steps, time, self.timestep)
-        reporters = as_reporters(report, "run", steps)
-        if checkpoint is None:
-            run(self, steps, [*reporters, Bar(progress)])
-            return
-        saver = as_checkpoint(checkpoint, steps)
-        target = self.step + steps
-        self._resume(saver.path, target)
-        run(self, target - self.step, [*reporters, saver, Bar(progress)])
-        if saver is not checkpoint and self.step == target and self.step % saver.every:
+        reporters = [*as_reporters(report, "run", steps), Bar(progress)]
+        target, saver = self.step + steps, None
+        changes = Changes(self._settings, change or {}, self.step, steps, self.timestep)
+        if checkpoint is not None:
+            saver = as_checkpoint(checkpoint, steps)
+            self._resume(saver.path, target)
+            reporters.append(saver)
+        with changes.made(self):
+            run(self, target - self.step, reporters)
+        if saver not in (None, checkpoint) and self.step == target and self.step % saver.every:
             self.save(saver.path)
 
     def _resume(self, path, target):
@@ -499,7 +462,11 @@ class Simulation(Fixed):
         """Make steps without any reporting."""
         self._measured = self._given = None
         self._lists.begin()
-        self._runner.run(steps)
+        last = self.step + steps
+        while self.step < last:
+            self._changes.apply(self.step)
+            self._runner.run(min(self._changes.next(self.step), last) - self.step)
+        self._changes.apply(last)
 
     def _touched(self) -> None:
         """The state has been changed from outside."""
@@ -560,11 +527,12 @@ class Simulation(Fixed):
 
     def _snapshot(self):
         """The state in memory: arrays, and numbers."""
-        arrays = snapshot(self._engine, self._lists, self.sampling)
+        arrays = snapshot(self._engine, self._lists, self.sampling) | nested("settings/", self._settings.present)
         return arrays, {"step": self.step, "time": self.time}
 
     def _restore(self, arrays, meta):
         self._measured = self._given = None
+        self._settings.restore(below("settings/", arrays))
         if not restore(self._engine, self._runner, self._lists, self.sampling, arrays, meta["step"]):
             self._touched()
 
@@ -581,6 +549,7 @@ class Simulation(Fixed):
         now, bath = self.temperature, self._temperature_wanted
         if not bath:
             return now if now > _COLD else 300.0
+        bath = max(bath, self._changes.highest())
         return now if now > _HOT * bath else bath
 
     def __repr__(self):

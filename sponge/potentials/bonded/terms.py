@@ -8,8 +8,10 @@ generated: the function and its derivative as vector code (`codegen.simd_source`
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -93,14 +95,15 @@ def plan_terms(
     params: np.ndarray,  # (m, k) and (m, p)
     chunk: int,  # terms in a chunk, roughly
     *tables: np.ndarray,
-    images: bool = True,
-) -> Plan:  # images: as for `Potential`
+    images: bool = True,  # as for `Potential`
+    updates: Mapping[str, Callable[[], np.ndarray]] = MappingProxyType({}),  # by parameter: `params` as they are then
+) -> Plan:
     """Return the plan of a kernel of `term_kernels`."""
     m, k = atoms.shape
     if m == 0:
         return Plan()
     order = np.argsort(atoms.min(1), kind="stable")
-    atoms, params = atoms[order], params[order]
+    atoms = atoms[order]
     # terms may join atoms far apart in number; then fewer chunks, or the buffers would outgrow the system
     chunks = int(np.clip(m // chunk, 1, 64))
     while True:
@@ -124,6 +127,11 @@ def plan_terms(
     def blocked(values):
         return np.ascontiguousarray(values[place].reshape(-1, LANES, values.shape[1]).swapaxes(1, 2)).reshape(-1)
 
+    held = blocked(params[order])
+
+    def again(values):
+        held[:] = blocked(values()[order])
+
     buffer, rows = np.zeros(4 * int(width.sum())), np.zeros((chunks, ROW))
     box = engine.box if images else np.zeros((3, 3))
     task = Task(
@@ -133,14 +141,15 @@ def plan_terms(
         engine.flags,
         layout,
         blocked(atoms.astype(np.int32)),
-        blocked(params),
+        held,
         buffer,
         rows,
         *tables,
         chunks=chunks,
     )
     reduce = Task(add_buffers, engine.atom_starts, layout, buffer, engine.forces, chunks=engine.atom_chunks)
-    return Plan(stages=[[task]], reduce=[reduce], rows=rows)
+    updated = {name: functools.partial(again, values) for name, values in updates.items()}
+    return Plan(stages=[[task]], reduce=[reduce], rows=rows, updates=updated)
 
 
 # -------------------------------------------------------------------------------------------------------- the potential
@@ -216,10 +225,18 @@ class TermPotential(Potential):
             return compiled(self, engine)
         function = present_function(self)
         m = len(self.atoms)
-        columns = [np.broadcast_to(self.params[n], m) for n in function.names[1:]] or [np.zeros(m)]
-        params = np.stack(columns, axis=1)
+
+        def columns():
+            return np.stack([np.broadcast_to(self.params[n], m) for n in function.names[1:]] or [np.zeros(m)], axis=1)
+
         return plan_terms(
-            engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk, images=self.images
+            engine,
+            generated_kernel(function, self.kind),
+            self.atoms,
+            columns(),
+            self.kind.chunk,
+            images=self.images,
+            updates=dict.fromkeys(self.params, columns),
         )
 
     def __reduce__(self):

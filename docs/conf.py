@@ -14,7 +14,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from jinja2 import FileSystemLoader
 from jinja2.sandbox import SandboxedEnvironment
 from numpydoc import docscrape_sphinx
+from sphinx.errors import PycodeError
 from sphinx.ext import autosummary
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
@@ -147,7 +149,13 @@ def summary(lines, settings, extract=autosummary.extract_summary):
     return re.sub(r",? *\[[\w-]+\]_", "", extract(lines, settings))
 
 
+def no_source(cls, name):
+    """Keep autodoc from parsing each module: attributes are in docstrings, and signatures in the objects."""
+    raise PycodeError(name)
+
+
 def setup(app):
+    ModuleAnalyzer.for_module = classmethod(no_source)
     autosummary.extract_summary = summary
     docscrape_sphinx.SandboxedEnvironment = lambda loader: TEMPLATES
     Inliner.dispatch |= {"|": plain(None), "*": plain(Inliner.emphasis)}

@@ -107,7 +107,7 @@ def method(name: str) -> Callable[..., Any] | None:
     given = list(inspect.signature(CHANNELS[name].function).parameters.values())
     names = ["self", *(p.name for p in given[:first])]
     positional = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
-    add.__signature__ = inspect.Signature(
+    add.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             *positional,
             inspect.Parameter("qubits", inspect.Parameter.VAR_POSITIONAL),

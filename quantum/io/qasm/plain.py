@@ -51,14 +51,8 @@ class PlainGates:
                 or len(set(wires)) < len(wires)
             ):
                 return
-            builder.instructions.append(
-                Instruction(
-                    gate,
-                    tuple(wires[controls:]),
-                    tuple(angles),  # type: ignore
-                    tuple(wires[:controls]),
-                )
-            )  # type: ignore
+            mine, theirs = tuple(wires[controls:]), tuple(wires[:controls])
+            builder.instructions.append(Instruction(gate, mine, tuple(angles), theirs))  # type: ignore
             stream.skip(match.end())
 
     def _wire(self, text: str) -> int | None:

@@ -18,6 +18,7 @@ from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from ..tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge
 from .gathered_edges import lean, new_edges
+from .noise import add_noise
 from .simulation import (
     BAD_PLAYER,
     BAD_PRIORS,
@@ -28,7 +29,6 @@ from .simulation import (
     NOT_FINITE,
     TOO_LONG,
     Sizes,
-    add_noise,
     draw_outcome,
     expand_any,
     finite,

@@ -1,7 +1,5 @@
 """A search that is compiled as a whole: `run_trees` is all that its kernel does."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import carray
 
@@ -10,11 +8,11 @@ from triskele.core.extend import device, template
 from ... import random
 from ..context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from ..tree import ERROR_NODE, NODES, STATUS
+from .noise import add_noise
 from .simulation import (
     FULL,
     KNOWN,
     NEW,
-    add_noise,
     descend,
     grow,
     know,

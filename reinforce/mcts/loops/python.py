@@ -3,8 +3,6 @@
 The context of a kernel holds one set of arrays for all trees, since only one of them is worked on at a time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import carray
 
@@ -13,7 +11,8 @@ from triskele.core.extend import device, kernel, template
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, at, tree_at
 from ..tree import PROVEN, TERMINAL, add_node
-from .simulation import KNOWN, NEW, Work, add_noise, expand_with, take_back
+from .noise import add_noise
+from .simulation import KNOWN, NEW, Work, expand_with, take_back
 
 __all__ = [
     "CHANCE",

@@ -40,7 +40,6 @@ __all__ = [
     "TOO_LONG",
     "Sizes",
     "Work",
-    "add_noise",
     "descend",
     "draw_outcome",
     "expand",
@@ -328,18 +327,6 @@ def finish(search, tree, states, depth, known, work):
         mean = np.float32(total / visits).view(np.int32)
         tree.packed[node] = visits | np.int64(mean) << 32  # one write, which the next gather need not wait for
     return NEW
-
-
-@device
-def add_noise(tree, alpha, fraction, noise):
-    """Mix Dirichlet noise into the priors at the root, which is expanded; `noise` is (actions,) memory to work in."""
-    first, count, total = tree.links[0].first_edge, tree.links[0].num_edges, 0.0
-    for k in range(count):
-        noise[k] = random.gamma(tree.streams, alpha)
-        total += noise[k]
-    for k in range(count):
-        share = noise[k] / total if total > 0.0 else 1.0 / count
-        tree.priors[first + k] = (1.0 - fraction) * tree.priors[first + k] + fraction * share
 
 
 @device

@@ -18,7 +18,7 @@ from triskele.core.extend import check
 from ... import random
 from ...errors import SearchError
 from ..loops.gathered_edges import gather, lean
-from ..loops.simulation import add_noise
+from ..loops.noise import add_noise
 
 __all__ = ["MuZeroPUCT"]
 

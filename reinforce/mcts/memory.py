@@ -1,5 +1,5 @@
 """The memory of a search: trees, positions, and what is kept for each root, in one block that serves the next search
-too.
+too. `room` says how large trees are at first, `Memory.larger` how they grow when they are full.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 
+from ..errors import SearchError
 from ..game import Game
 from .context import call, context_of, pointer
 from .loops.rounds import (
@@ -26,9 +27,32 @@ from .loops.rounds import (
 )
 from .tree import COUNTS, STREAM, Tree, new_tree
 
-__all__ = ["Memory"]
+__all__ = ["MOST", "Memory", "room"]
 
+MOST = 2**31 - 1  # nodes and edges are numbered by int32
+_NODE_BYTES, _EDGE_BYTES = 40, 12
+_FIRST_NODES = 1 << 24  # of all trees, for which room is made before a search, at most
 _LINE = 64  # bytes of a line of the cache, at which arrays begin
+
+
+def room(game: Game, trees: int, simulations: int, nodes_each: int, limit: int | None) -> tuple[int, int]:
+    """Return the numbers of nodes and edges that a search usually needs in each tree, within `limit` bytes in all.
+
+    Each tree runs `simulations`, which usually make up to `nodes_each` nodes.
+    """
+    widest = max(game.num_actions, game.num_outcomes)
+    expected = min(simulations, max(_FIRST_NODES // trees, 4))
+    nodes, edges = expected * nodes_each + 2, 2 * widest + expected * min(widest, 12)
+    if limit is not None:
+        least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * widest
+        each = limit // trees
+        if each < 4 * least:
+            raise SearchError(
+                f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of {game.name}, got {limit}"
+            )
+        share = min(1.0, each / (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES))
+        nodes, edges = max(int(nodes * share), 3), max(int(edges * share), 2 * widest)
+    return nodes, edges
 
 
 class Memory:
@@ -38,7 +62,7 @@ class Memory:
         self.game, self.shape, self.replicas = game, (trees, nodes, edges), replicas
         actions, roots = game.num_actions, trees // replicas
         least = (
-            trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + (COUNTS + STREAM) * 8 + 64)
+            trees * (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES + (COUNTS + STREAM) * 8 + 64)
             + roots * width(actions) * 8
             + actions * 16
         )
@@ -116,6 +140,27 @@ class Memory:
         are rounded by.
         """
         return bool(self._context[RESULTS])
+
+    def larger(self, reserve: tuple[int, int], limit: int | None) -> tuple[int, int] | None:
+        """Return the numbers of nodes and edges of larger trees that continue a search whose trees are full, or None
+        where memory ends: `limit` bytes. `reserve` nodes and edges must be free in each tree.
+        """
+        count, nodes, edges = self.shape
+        widest = max(self.game.num_actions, self.game.num_outcomes)
+        used = self.tree.counts[:, :2].max(axis=0)
+        few_nodes, few_edges = used[0] + max(reserve[0], 1) >= nodes, used[1] + max(reserve[1], widest) >= edges
+        if not few_nodes and not few_edges:  # a simulation that has been taken back needed more than what is free
+            few_nodes = few_edges = True
+        more = 2 * nodes if few_nodes else nodes, 2 * edges if few_edges else edges
+        if limit is not None:
+            each = _NODE_BYTES + self.game.dtype.itemsize
+            share = (limit // count - nodes * each - edges * _EDGE_BYTES) / max(
+                (more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1
+            )
+            if share * (more[0] - nodes + more[1] - edges) < 64:
+                return None
+            more = nodes + int((more[0] - nodes) * min(share, 1.0)), edges + int((more[1] - edges) * min(share, 1.0))
+        return None if max(more) > MOST else more
 
     def copy_goals(self, other: Memory) -> None:
         """Take over the state of a search, other than its trees, from another memory."""

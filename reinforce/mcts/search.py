@@ -24,7 +24,7 @@ from .engines.python import PythonEngine
 from .evaluators import RandomRollout, as_evaluator
 from .failures import check_backup, check_scores, raise_failure
 from .loops.simulation import FULL
-from .memory import Memory
+from .memory import MOST, Memory, room
 from .network import BatchFunction, Network
 from .policies.gumbel import Gumbel
 from .policies.muzero_puct import MuZeroPUCT
@@ -38,9 +38,6 @@ from .tree import NODES, RAN, STATUS, check_limits
 __all__ = ["MCTS"]
 
 _SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
-_NODE_BYTES, _EDGE_BYTES = 40, 12
-_FIRST_NODES = 1 << 24  # of all trees, for which room is made before a search, at most
-_MOST = 2**31 - 1  # nodes and edges are numbered by int32
 
 
 def _fixed(name: str) -> Any:
@@ -358,21 +355,8 @@ class MCTS:
 
     def _room(self, trees):
         """Return the numbers of nodes and edges that a search usually needs in each of that many trees."""
-        game = self._game
-        width = max(game.num_actions, game.num_outcomes)
-        expected = min(-(-(self._simulations or 1000) // self._threads), max(_FIRST_NODES // trees, 4))
-        nodes, edges = expected * self._engine.nodes_each + 2, 2 * width + expected * min(width, 12)
-        if self.memory is not None:
-            least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * width
-            room = self.memory // trees
-            if room < 4 * least:
-                raise SearchError(
-                    f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of "
-                    f"{game.name}, got {self.memory}"
-                )
-            share = min(1.0, room / (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES))
-            nodes, edges = max(int(nodes * share), 3), max(int(edges * share), 2 * width)
-        return nodes, edges
+        simulations = -(-(self._simulations or 1000) // self._threads)
+        return room(self._game, trees, simulations, self._engine.nodes_each, self.memory)
 
     def _take(self, trees, nodes, edges, source=None):
         """Return locked memory for that many trees: that of an earlier search whose results are no longer in use,
@@ -419,11 +403,11 @@ class MCTS:
         """Simulations in slices, between which larger arrays are made, time is looked at, and Python can interrupt."""
         sliced, before, waiting, begin = engine.sliced or self.seconds is not None, 0, memory.shape[0], True
         while True:
-            step = max(self._step // waiting, 1) if sliced else _MOST
+            step = max(self._step // waiting, 1) if sliced else MOST
             if begin:
                 memory.begin(
                     seed,
-                    _MOST * self._threads if self._simulations is None else self._simulations,
+                    MOST * self._threads if self._simulations is None else self._simulations,
                     self.temperature,
                     step,
                 )
@@ -444,7 +428,7 @@ class MCTS:
                     return memory
                 self._step = max(min(self._step, int(done * left / max(now - began, 1e-9))), 1)
             if full:
-                larger = self._larger(memory)
+                larger = memory.larger(self._engine.reserve, self.memory)
                 if larger is None:
                     memory.waits[memory.tree.counts[:, STATUS] == FULL] = 0
                     waiting = int(memory.waits.sum())
@@ -454,34 +438,11 @@ class MCTS:
                             f"simulation of each of {memory.shape[0]} trees"
                         )
                 else:
-                    memory = larger
+                    small, memory = memory, self._take(memory.shape[0], *larger)
+                    copy_trees(small, memory)
+                    small.lock.release()
             if not waiting:
                 return memory
-
-    def _larger(self, memory):
-        """A memory with more room that holds the same, or None where memory ends."""
-        count, nodes, edges = memory.shape
-        width = max(self._game.num_actions, self._game.num_outcomes)
-        used, some = memory.tree.counts[:, :2].max(axis=0), self._engine.reserve
-        few_nodes, few_edges = used[0] + max(some[0], 1) >= nodes, used[1] + max(some[1], width) >= edges
-        if not few_nodes and not few_edges:  # a simulation that has been taken back needed more than what is free
-            few_nodes = few_edges = True
-        more = 2 * nodes if few_nodes else nodes, 2 * edges if few_edges else edges
-        if self.memory is not None:
-            each = _NODE_BYTES + self._game.dtype.itemsize
-            room = self.memory // count
-            share = (room - nodes * each - edges * _EDGE_BYTES) / max(
-                (more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1
-            )
-            if share * (more[0] - nodes + more[1] - edges) < 64:
-                return None
-            more = nodes + int((more[0] - nodes) * min(share, 1.0)), edges + int((more[1] - edges) * min(share, 1.0))
-        if max(more) > _MOST:
-            return None
-        larger = self._take(count, *more)
-        copy_trees(memory, larger)
-        memory.lock.release()
-        return larger
 
     def __reduce__(self):
         now = {name: getattr(self, name) for name in ("simulations", "seconds", "memory", "seed", "temperature")}

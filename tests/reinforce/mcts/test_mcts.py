@@ -8,7 +8,7 @@ import pytest
 from tests.twins import mcts as twin
 from triskele import reinforce as rl
 from triskele.core.kernels import threads
-from triskele.reinforce.mcts import search as search_module
+from triskele.reinforce.mcts import memory as memory_module
 
 
 class ThreeWay(rl.Game):
@@ -162,7 +162,7 @@ class TestReproducible:
 
     def test_room_made_on_the_way_changes_nothing(self, monkeypatch):
         expected = SEARCH(GAME.initial_state())
-        monkeypatch.setattr(search_module, "_FIRST_NODES", 4)
+        monkeypatch.setattr(memory_module, "_FIRST_NODES", 4)
         found = SEARCH(GAME.initial_state())
         assert np.array_equal(found.visits, expected.visits) and found.root_value == expected.root_value
 

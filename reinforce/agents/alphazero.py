@@ -152,9 +152,8 @@ class AlphaZero(Agent):
         self.moments = optim.Adam().init(self.weights)
         self.iteration = self.updates = 0
         self.losses: dict[str, float | None] = {"policy_loss": None, "value_loss": None}
-        self._moved = [_places(game, f) for f in s.symmetries]
         self._evaluator = Network(self._apply, self.weights)
-        self._buffer = PositionBuffer(game, s.buffer_size)
+        self._buffer = PositionBuffer(game, s.buffer_size, s.symmetries)
         self._games: dict[str, Any] | None = None  # as actors left them
         self.ports = {
             "positions": Port(np.uint8, "positions", game.dtype.itemsize),
@@ -238,13 +237,6 @@ class AlphaZero(Agent):
         s = self.settings
         rng = np.random.Generator(np.random.Philox(key=s.seed, counter=[0, 0, 2**63, self.iteration]))
         batch = self._buffer.sample(rng, s.updates * s.batch_size)
-        which = rng.integers(len(self._moved) + 1, size=s.updates * s.batch_size)
-        for k, (places, actions) in enumerate(self._moved):
-            rows = np.flatnonzero(which == k)
-            x = batch["x"].reshape(len(which), -1)
-            x[rows] = x[rows][:, places]
-            for name in ("policy", "mask"):
-                batch[name][rows] = batch[name][rows][:, actions]
         return {name: a.reshape(s.updates, s.batch_size, *a.shape[1:]) for name, a in batch.items()}
 
     def _updated(self, weights, moments, batches):
@@ -394,16 +386,3 @@ def _memory():
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return np.inf
-
-
-def _places(game, symmetry):
-    """Return the permutations of (flat observation, policy) under a symmetry."""
-    name, shape = getattr(symmetry, "__name__", repr(symmetry)), tuple(game.observation_shape)
-    size = int(np.prod(shape))
-    x, policy = symmetry(np.arange(size).reshape(1, *shape), np.arange(game.num_actions)[None])
-    for what, found, n in (("observations", x, (1, *shape)), ("policies", policy, (1, game.num_actions))):
-        if np.shape(found) != n or sorted(np.ravel(found)) != list(range(int(np.prod(n)))):
-            raise GameError(
-                f"AlphaZero: symmetry {name} must only move entries of {what} of shape {n}, got shape {np.shape(found)}"
-            )
-    return np.ravel(x), np.ravel(policy)

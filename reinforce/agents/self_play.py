@@ -1,8 +1,8 @@
-"""Games of a search against itself: where AlphaZero's experience comes from."""
+"""Games of a search against itself: where AlphaZero's experience comes from, and symmetries that multiply it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -186,10 +186,11 @@ def position_bytes(game: Game) -> int:
 
 
 class PositionBuffer:
-    """Ring buffer of positions, with the results of their searches and games."""
+    """Ring buffer of positions, with the results of their searches and games. `symmetries` are those of `AlphaZero`."""
 
-    def __init__(self, game: Game, capacity: int):
+    def __init__(self, game: Game, capacity: int, symmetries: Sequence[Callable] = ()):
         self.game, self.capacity, self.count = game, capacity, 0
+        self._moved = [_places(game, f) for f in symmetries]
         self.positions = np.zeros(capacity, game.dtype)
         self.policies, self.values = np.zeros((capacity, game.num_actions), np.float32), np.zeros(capacity, np.float32)
 
@@ -208,14 +209,21 @@ class PositionBuffer:
 
     def sample(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
         """(size, ...) ``x`` observations, ``mask``, ``policy``, ``value`` of positions drawn uniformly with
-        replacement.
+        replacement, each moved by a random symmetry, or as it is.
         """
         game, rows = self.game, rng.integers(len(self), size=size)
         states = self.positions[rows]
         players, _, mask, _ = look(game, states)
         x = np.zeros((size, *game.observation_shape), np.float32)
         game.kernels.observe(states, players, x)
-        return {"x": x, "mask": mask, "policy": self.policies[rows], "value": self.values[rows]}
+        batch = {"x": x, "mask": mask, "policy": self.policies[rows], "value": self.values[rows]}
+        which, flat = rng.integers(len(self._moved) + 1, size=size), x.reshape(size, -1)
+        for k, (places, actions) in enumerate(self._moved):
+            chosen = np.flatnonzero(which == k)
+            flat[chosen] = flat[chosen][:, places]
+            for name in ("policy", "mask"):
+                batch[name][chosen] = batch[name][chosen][:, actions]
+        return batch
 
     @property
     def state(self) -> dict[str, Any]:
@@ -241,3 +249,16 @@ class PositionBuffer:
             )
         self.count = count
         self.positions[:n], self.policies[:n], self.values[:n] = state["positions"], state["policies"], state["values"]
+
+
+def _places(game, symmetry):
+    """Return the permutations of (flat observation, policy) under a symmetry."""
+    name, shape = getattr(symmetry, "__name__", repr(symmetry)), tuple(game.observation_shape)
+    size = int(np.prod(shape))
+    x, policy = symmetry(np.arange(size).reshape(1, *shape), np.arange(game.num_actions)[None])
+    for what, found, n in (("observations", x, (1, *shape)), ("policies", policy, (1, game.num_actions))):
+        if np.shape(found) != n or sorted(np.ravel(found)) != list(range(int(np.prod(n)))):
+            raise GameError(
+                f"AlphaZero: symmetry {name} must only move entries of {what} of shape {n}, got shape {np.shape(found)}"
+            )
+    return np.ravel(x), np.ravel(policy)

@@ -217,7 +217,9 @@ def test_symmetries_move_observations_masks_and_policies_together():
     free = batch["x"].reshape(400, -1, 9).sum(axis=1) == 0
     assert np.array_equal(batch["mask"], free)
     assert (batch["policy"][~free] == 0).all()
-    plain = {a.tobytes() for a in agent._buffer.sample(np.random.default_rng(0), 2000)["x"]}
+    buffer = PositionBuffer(GAME, 1000)
+    buffer.extend(found["positions"], found["policies"], found["values"])
+    plain = {a.tobytes() for a in buffer.sample(np.random.default_rng(0), 2000)["x"]}
     assert any(a.tobytes() not in plain for a in batch["x"])
 
 

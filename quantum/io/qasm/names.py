@@ -1,8 +1,11 @@
-"""Names of OpenQASM: its reserved words, and its gates with ours. `reader` reports names that are unknown."""
+"""Names of OpenQASM: its reserved words, its gates with ours, and the message for unknown gates."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
+
+from triskele.core.extend import check
 
 from ...gates.base import Gate
 from ...gates.standard import resolve
@@ -18,6 +21,7 @@ __all__ = [
     "TYPES",
     "U_DEFINITION",
     "known",
+    "unknown",
 ]
 
 _SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
@@ -59,3 +63,11 @@ def known(name: str) -> tuple[int, Gate]:
     """Number of controls and gate of one of our names, as `resolve` gives them where it is not for any number."""
     controls, gate = resolve(name)
     return controls or 0, gate
+
+
+def unknown(name: str, version: int, defined: Iterable[str]) -> str:
+    """Return what is wrong with the name of a gate that is not among those that a program has defined or included."""
+    for file, gates in LIBRARIES.items():
+        if name in gates and (file == "qelib1.inc") == (version == 2):
+            return f'unknown gate {name!r} (include "{file}"; is missing)'
+    return f"unknown gate {name!r}{check.near(name, defined)}"

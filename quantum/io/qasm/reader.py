@@ -6,8 +6,6 @@ import os
 import pathlib
 from typing import Any
 
-from triskele.core.extend import check
-
 from ...circuit import Circuit
 from ...errors import QASMError
 from ...gates.base import Gate
@@ -26,6 +24,7 @@ from .names import (
     TYPES,
     U_DEFINITION,
     known,
+    unknown,
 )
 from .operands import angle, broadcast, converted, modifier, qubits_of
 from .phrases import Phrases
@@ -411,10 +410,7 @@ class _Reader(Phrases):
     def _lookup(self, token: Token) -> Definition | tuple[int, Gate] | None:
         if token.text in self._definitions:
             return self._definitions[token.text]
-        for file, gates in LIBRARIES.items():
-            if token.text in gates and (file == "qelib1.inc") == (self._version == 2):
-                fail(f'unknown gate {token.text!r} (include "{file}"; is missing)', token)
-        fail(f"unknown gate {token.text!r}{check.near(token.text, self._definitions)}", token)
+        fail(unknown(token.text, self._version, self._definitions), token)
 
     # -- measurement and flow -----------------------------------------------------------------------------------------
 

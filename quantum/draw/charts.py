@@ -10,7 +10,8 @@ import numpy as np
 from triskele.core.extend import plots
 
 from .. import states
-from .figure import COLORS, new_axes, new_figure
+from .colors import COLORS
+from .figure import new_axes, new_figure
 
 __all__ = ["city", "histogram", "probabilities"]
 

@@ -1,4 +1,4 @@
-"""Colors of circuits, and figures outside pyplot's registry, which notebooks show all the same."""
+"""Figures outside pyplot's registry, which notebooks show all the same."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ from typing import Any
 from triskele.core.extend import optional
 
 __all__ = ["new_axes", "new_figure"]
-
-COLORS = {
-    "gate": "#3b6fb6",
-    "rotation": "#8a5fb0",
-    "measure": "#5c6670",
-    "reset": "#5c6670",
-    "channel": "#c2543d",
-    "ink": "#1f2933",
-    "grid": "#d5dae0",
-}
 
 
 def new_figure(width: float, height: float, where: str) -> Any:

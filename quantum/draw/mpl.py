@@ -8,7 +8,8 @@ from typing import Any
 from triskele.core.extend import optional
 
 from ..circuit import Circuit
-from .figure import COLORS, new_figure
+from .colors import COLORS
+from .figure import new_figure
 from .sketch import UNIT, Ink, Sketch
 
 __all__ = ["draw_mpl"]

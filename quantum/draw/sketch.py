@@ -13,7 +13,7 @@ from typing import Any
 
 from ..circuit import Circuit
 from ..errors import CircuitError
-from .figure import COLORS
+from .colors import COLORS
 from .layout import Item, layout
 
 __all__ = ["UNIT", "Ink", "Sketch"]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import states
-from .figure import COLORS, new_figure
+from .colors import COLORS
+from .figure import new_figure
 
 __all__ = ["bloch"]
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ..circuit import Circuit
-from .figure import COLORS
+from .colors import COLORS
 from .sketch import UNIT, Ink, Sketch
 
 __all__ = ["draw_svg"]

@@ -1,4 +1,4 @@
-"""Excitations of a determinant, and circuits of their exponentials."""
+"""Excitations of a determinant, their order, and circuits of their exponentials."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Environment:
     action_space : Discrete, or Box of float32
         Numbers outside the bounds of a Box go to `step` as they are; NaN and infinity never do.
     max_steps : int, optional
-        Number of steps after which an episode is truncated.
+        Number of steps after which `VectorEnv` truncates an episode.
 
     Examples
     --------

@@ -203,7 +203,7 @@ class Normalizer:
 
     mean: Any  # float32, of the shape of one observation
     scale: Any  # likewise
-    limit: float = static(default=10.0)
+    limit: float = static()
 
     def __call__(self, x):
         return np.clip((x - self.mean) * self.scale, np.float32(-self.limit), np.float32(self.limit))

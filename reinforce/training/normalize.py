@@ -1,4 +1,4 @@
-"""Running statistics that scale observations and rewards."""
+"""Running statistics that scale observations and rewards, and where both are clipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from triskele.core.extend import kernel
 
 from ..policy import Normalizer
 
-__all__ = ["ReturnScale", "RunningMoments"]
+__all__ = ["LIMIT", "ReturnScale", "RunningMoments"]
+
+LIMIT = 10.0  # at which normalized observations and scaled rewards are clipped
 
 
 @dataclass
@@ -52,7 +54,7 @@ class RunningMoments:
 
     def normalizer(self) -> Normalizer:
         """Return the normalizer to mean 0 and variance 1 by the current statistics."""
-        return Normalizer(self.mean.astype(np.float32), (1 / self.spread).astype(np.float32))
+        return Normalizer(self.mean.astype(np.float32), (1 / self.spread).astype(np.float32), LIMIT)
 
 
 @kernel(nogil=True)
@@ -87,8 +89,8 @@ class ReturnScale:
         discount: float,
         copies: slice = slice(None),
     ) -> np.ndarray:
-        """Take in rewards [T, N] of all environments, or of some, and return them scaled, cut to [-10, 10]."""
+        """Take in rewards [T, N] of all environments, or some, and return them scaled, clipped to [-LIMIT, LIMIT]."""
         returns = np.empty(rewards.shape)
         _accumulate(rewards, terminated, truncated, self.running[copies], discount, returns)
         self.moments.add(returns.ravel())
-        return np.clip(rewards / self.moments.spread, -10.0, 10.0).astype(rewards.dtype)
+        return np.clip(rewards / self.moments.spread, -LIMIT, LIMIT).astype(rewards.dtype)

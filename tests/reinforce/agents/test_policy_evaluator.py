@@ -52,7 +52,7 @@ def test_observations_are_normalized():
     weight = np.asarray(random.normal(random.key(0), (int(np.prod(shape)), 9)))
 
     network = Flat(nn.Linear(weight), len(shape))
-    normalizer = Normalizer(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32))
+    normalizer = Normalizer(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32), 10.0)
     policy = Policy(Categorical(network), shape, normalizer, 9)
     by_hand = rl.Network(lambda params, x: (params((x - 0.5) * 2), np.zeros(len(x), np.float32)), network)
     results = [rl.MCTS(game, 50, policy=rl.PUCT(), evaluator=e)(game.initial_state()) for e in (policy, by_hand)]

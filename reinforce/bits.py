@@ -1,7 +1,5 @@
 """Sets of up to 64 cells as the bits of a uint64, for the rules of games."""
 
-from __future__ import annotations
-
 import numpy as np
 from llvmlite import ir
 from numba.core import types

@@ -1,7 +1,5 @@
 """Errors of this package. Each is also the built-in error that a user would expect."""
 
-from __future__ import annotations
-
 from triskele.core.extend import CheckpointError as CoreCheckpointError
 from triskele.core.extend import ReporterError, TriskeleError
 

@@ -25,8 +25,6 @@ Examples
 True
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

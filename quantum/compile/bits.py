@@ -1,7 +1,5 @@
 """Bits of masks in compiled code."""
 
-from __future__ import annotations
-
 from triskele.core.extend import device
 
 __all__ = ["top"]

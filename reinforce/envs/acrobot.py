@@ -1,7 +1,5 @@
 """Acrobot: two links that hang from a hinge, moved by a torque at the joint between them, are to swing up."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

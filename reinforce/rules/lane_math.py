@@ -1,7 +1,5 @@
 """Small functions for rules on eight lanes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, simd

@@ -1,7 +1,5 @@
 """Rules of a game on arrays of states: templates of the kernels of `Game.kernels`."""
 
-from __future__ import annotations
-
 from triskele.core.extend import device, template
 
 __all__ = ["initial", "look", "observe", "play", "returns", "no_chance"]

@@ -1,7 +1,5 @@
 """Cancellation of a long iteration after Ctrl-C."""
 
-from __future__ import annotations
-
 __all__ = ["Stopped"]
 
 

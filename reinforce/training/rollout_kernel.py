@@ -1,7 +1,5 @@
 """The loop over time of a collection: one kernel for all environments and all networks, which it calls by address."""
 
-from __future__ import annotations
-
 import math
 
 from triskele.core.extend import kernel

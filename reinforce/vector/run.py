@@ -1,7 +1,5 @@
 """Kernels that every `VectorEnv` calls."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, kernel, threads

@@ -1,7 +1,5 @@
 """Values and gradients of expectation values of a batch of examples, as one compiled call."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import carray
 

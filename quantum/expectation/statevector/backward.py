@@ -1,7 +1,5 @@
 """The backward sweep of a program: from lambda to the cotangents of all coefficients."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, simd, template, threads

@@ -1,7 +1,5 @@
 """The backward sweep over passes: blocks of psi and lambda are fetched, ops undone on both, and written back."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import kernel, simd, template

@@ -9,8 +9,6 @@ Moments of a PAIR: of a, b, c, d, real and imaginary parts, those of b and c wit
 then of b and c. Of a DIAG: the sum, and the sum with signs. Of a DENSE: in the order of its vectors.
 """
 
-from __future__ import annotations
-
 from triskele.core.extend import simd, template
 
 from ...simulators.statevector import rows as loops

@@ -1,7 +1,5 @@
 """H|psi> and <psi|H|psi> over the rows of `observable`, tile by tile of the result."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, kernel, simd, template

@@ -2,8 +2,6 @@
 amplitude.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

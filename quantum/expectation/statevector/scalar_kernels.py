@@ -1,7 +1,5 @@
 """Ops amplitude by amplitude, for sweeps with tangents: slow and simple. They want a program that is not fused."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ of r is taken from the vector kept at the beginning of its stage, goes forward o
 operation that depends on parameters.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

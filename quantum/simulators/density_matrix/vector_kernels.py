@@ -14,8 +14,6 @@ runs of at least 16 numbers. An operation is a row of integers:
 The last integer of every row says how many of its coefficients depend on parameters.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ References
    doi:10.1103/PhysRevA.70.052328
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, kernel

@@ -1,7 +1,5 @@
 """From values of parameters to the numbers that kernels multiply with: angles, recipes, vectors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

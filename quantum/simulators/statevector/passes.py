@@ -1,7 +1,5 @@
 """Passes over a state: blocks are fetched, go through their ops, and are written back."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import kernel, simd, template

@@ -7,8 +7,6 @@ scalar work would cost more than vector work. `s` is 1 where bits outside the bl
 the row bits that do.
 """
 
-from __future__ import annotations
-
 from triskele.core.extend import simd, template
 
 __all__ = [

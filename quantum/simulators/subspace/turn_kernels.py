@@ -4,8 +4,6 @@ Arguments are the arrays of `turns.Turns`, those of its program (`starts`, `indi
 angles), and of `observable.Sparse`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import kernel, simd, template

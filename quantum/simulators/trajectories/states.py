@@ -5,8 +5,6 @@ trajectory has its own: complex number i of an operation is at c[16 i], c[16 i +
 `compile.ops`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, simd, template

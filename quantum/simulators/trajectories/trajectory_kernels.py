@@ -15,8 +15,6 @@ qubit takes part. A row of steps is: kind, condition (place in `ints`, or -1), a
     GATE       row of `ops`
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Engines of MuZero's search: one for models of Numba functions, one for models of compiled programs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...rules.fingerprint import fingerprint

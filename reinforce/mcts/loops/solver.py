@@ -18,8 +18,6 @@ References
 .. [2] Cazenave, Saffidine, "Score bounded Monte-Carlo tree search", CG 2010, section 3. doi:10.1007/978-3-642-17928-0_9
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, template

@@ -3,8 +3,6 @@
 A child whose mean is -inf is not taken (see `solver.select_open`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, native, simd

@@ -1,7 +1,5 @@
 """Logarithms from tables with linear interpolation: computed, they take longer than all else that a choice needs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from triskele.core.extend import device, simd

@@ -17,7 +17,11 @@ from ..units import GAS_CONSTANT
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["Schedule", "drift", "schedule"]
+__all__ = ["SKIN", "STRICT", "TOLERANCE", "Schedule", "drift", "schedule"]
+
+STRICT = 0.1  # nm: width for a list without a schedule, which is rebuilt when an atom has moved by half of it
+TOLERANCE = 3e-6  # of a schedule: drift in kJ/mol/ps per atom
+SKIN = 0.1  # nm: width for rows, which have no schedule
 
 # Relative costs of work on one cluster pair, measured on water: pair forces, pruning, search; and of sorting one atom,
 # which counts for more where pairs are few. Clusters are larger than points: effective radii of spheres are larger by

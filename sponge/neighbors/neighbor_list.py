@@ -57,7 +57,6 @@ __all__ = ["NeighborList", "shared_list"]
 
 FIRST_WORD, LAST_WORD = 8, 16  # of Engine.flags: two for each list
 _PART = 0.1  # of the buffer of a scheduled list, that a move may take up
-_BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
 # Image vectors of which half are visited: a reduced box leans by up to half an edge per vector, so that a brick of
 # atoms meets images up to three edges away along x.
 _IMAGES = [(0, 0, 0)] + [n for n in itertools.product(range(-3, 4), range(-2, 3), (-1, 0, 1)) if n < (0, 0, 0)]
@@ -124,10 +123,10 @@ class NeighborList:
         self._marks = sparse_zeros((self.chunks, most_clusters + 16), np.int32)
         self._scratch_size = 4096
         # the first guess of sizes: a liquid of 100 atoms/nm^3; they grow when that is not enough
-        half_shell = 0.5 * min(100 * 4.19 * (self.cutoff + _BUFFER) ** 3, n)
+        half_shell = 0.5 * min(100 * 4.19 * (self.cutoff + buffer.STRICT) ** 3, n)
         per_chunk = most_clusters // self.chunks + 1
         # forces go to the rows of columns within reach to both sides, where columns are 0.34 nm wide
-        span = (2 * (self.cutoff + 3.5 * _BUFFER) / 0.34 + 3) * n / 4 / (0.63 * np.cbrt(n))
+        span = (2 * (self.cutoff + 3.5 * buffer.STRICT) / 0.34 + 3) * n / 4 / (0.63 * np.cbrt(n))
         self._sizes = {
             "pairs": int(per_chunk * half_shell) + 512,
             "entries": per_chunk * 3 + 500,
@@ -148,13 +147,13 @@ class NeighborList:
         if self._scheduled is None:
             return
         self._scheduled = None
-        self._set(self.cutoff + _BUFFER, self.cutoff + _BUFFER, 0, 0, 0.0)
+        self._set(self.cutoff + buffer.STRICT, self.cutoff + buffer.STRICT, 0, 0, 0.0)
 
     def schedule(
         self,
         temperature: float,  # K, the highest that the run is meant to have
         timestep: float,  # ps between two evaluations of pair forces
-        tolerance: float = 3e-6,  # drift in kJ/mol/ps per atom; 0 is `strict`
+        tolerance: float = buffer.TOLERANCE,  # drift in kJ/mol/ps per atom; 0 is `strict`
     ) -> None:
         """Choose radii and intervals for a run, from the energy drift that pairs missed meanwhile may cause.
 

@@ -16,6 +16,7 @@ from triskele.core.extend import Task, kernel, simd, template
 
 from ..engine.flags import REBUILD, STATUS, STATUS_INFO, STEP
 from ..engine.program import Phase
+from .buffer import SKIN
 from .moments import Moment
 from .neighbor_list import FIRST_WORD, LAST_WORD, box_too_small, first_word
 from .state import N_STATE, SMALL_BOX, aligned_zeros
@@ -36,7 +37,6 @@ __all__ = [
     "zipped",
 ]
 
-SKIN = 0.1  # nm
 EVERYWHERE = 1e5  # nm: a cut-off of clusters whose pairs all count
 FULL = 25  # status: entries or a row do not fit; the information is the number needed, minus that of entries
 _LOST = 1.0e9  # nm, from where on an atom has no place

@@ -14,6 +14,7 @@ from scipy import special
 from triskele import core
 
 from ..units import COULOMB
+from .parameters import ORDER
 
 __all__ = [
     "coulomb_influence",
@@ -35,7 +36,7 @@ def reciprocal_energy(
     box: Any,  # (3, 3) nm, vectors in rows
     alpha: float,  # splitting parameter, 1/nm
     grid: tuple[int, int, int],  # points along each box vector
-    order: int = 5,  # of the B-splines, 4 to 6
+    order: int = ORDER,  # of the B-splines, one of `ORDERS`
 ) -> Any:
     """Return the energy (kJ/mol) of smooth particle mesh Ewald: reciprocal sum, self energy, neutralizing background.
 
@@ -65,7 +66,7 @@ def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any
 
 
 def dipole_reciprocal_energy(
-    charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5
+    charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = ORDER
 ) -> Any:
     """Return the energy of smooth PME of charges and dipoles (n, 3) in e nm, as `reciprocal_energy` does for charges.
 
@@ -83,7 +84,7 @@ def dipole_reciprocal_energy(
     return _mesh_energy(influence, charges, positions, box, grid, order, dipoles) + constants
 
 
-def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5) -> Any:
+def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = ORDER) -> Any:
     """Return the second derivatives (4 n, 4 n) of `dipole_reciprocal_energy` by charges and dipoles.
 
     Units are kJ/mol, e and nm. Rows and columns are charge and dipole (x, y, z) of the first atom, of the second, etc.
@@ -108,7 +109,7 @@ def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, in
 
 
 def dispersion_reciprocal_energy(
-    coefficients: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5
+    coefficients: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = ORDER
 ) -> Any:
     """Return the energy of particle mesh Ewald for -c_i c_j / r^6: reciprocal sum and self energy, in kJ/mol.
 

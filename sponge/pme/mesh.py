@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import Task, fft
+from triskele.core.extend import Task, check, fft
 
 from ..engine.plan import ROW
 from ..units import COULOMB
 from . import mesh_kernels as mesh
 from . import transform_kernels as transforms
 from .energy import spline_moduli
+from .parameters import ORDER, ORDERS
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
 __all__ = ["PME", "grid_size"]
 
-_ORDERS = (4, 5, 6)
 _ATOMS_PER_SPREAD = 2000  # some 30 us; each chunk has planes of its own, which cost something too
 _ATOMS_PER_GATHER = 1000  # some 15 us
 _POINTS_PER_CHUNK = 12_000  # of transforms: some 12 us
@@ -44,15 +44,14 @@ class PME:
         charges: Any,  # (n,) e; for dispersion the square roots of C6
         alpha: float,  # splitting parameter, 1/nm
         grid: tuple[int, int, int],  # see `grid_size`
-        order: int = 5,  # of the splines, 4 to 6
+        order: int = ORDER,  # of the splines
         *,
         dispersion: bool = False,  # sum -c_i c_j / r^6 in place of q_i q_j / r
         builds: np.ndarray | None = None,  # (1,) int64, counts list builds: sort atoms after each; None: always
         felt: Any = None,  # (n,) charges that feel the field; None: those that create it
         precision: str | None = None,  # "mixed" or "double"; None: the engine's
     ):
-        if order not in _ORDERS:
-            raise ValueError(f"pme: order must be one of {_ORDERS}, got {order}")
+        check.choice(order, ORDERS, "pme: order")
         if min(grid) < order:
             raise ValueError(
                 f"pme: grid must have at least {order} points along each axis for order {order}, got {tuple(grid)}"

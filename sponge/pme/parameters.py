@@ -1,4 +1,5 @@
-"""Splitting parameter, grid and number of wave vectors of Ewald sums from an error tolerance, by OpenMM's rules.
+"""Order of the splines of PME; splitting parameter, grid and number of wave vectors of Ewald sums from an error
+tolerance, by OpenMM's rules.
 
 Source: OpenMM user guide, section "Coulomb interaction with Ewald summation / particle mesh Ewald".
 """
@@ -9,7 +10,10 @@ import math
 
 import numpy as np
 
-__all__ = ["splitting", "grid_size", "wave_vectors"]
+__all__ = ["ORDER", "ORDERS", "splitting", "grid_size", "wave_vectors"]
+
+ORDERS = (4, 5, 6)  # of the splines of PME
+ORDER = 5  # the default
 
 
 def splitting(cutoff: float, tolerance: float) -> float:

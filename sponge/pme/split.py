@@ -36,7 +36,7 @@ class SplitPME(PME):
         charges: Any,
         alpha: float,
         grid: tuple[int, int, int],
-        order: int = 5,
+        order: int,
         *,
         dispersion: bool = False,
         builds: np.ndarray | None = None,

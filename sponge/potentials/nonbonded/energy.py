@@ -38,6 +38,7 @@ class Form:
     method: str
     mixing: str
     cutoff: float | None  # None: all pairs, without images
+    order: int  # of the splines of PME
     switch: float | None = None
     dispersion: bool = False
     k_rf: float = 0.0
@@ -47,7 +48,6 @@ class Form:
     grid: tuple[int, int, int] | None = None
     lj_grid: tuple[int, int, int] | None = None
     wave_vectors: tuple[int, int, int] | None = None
-    order: int = 5
     images: bool = True  # of excluded pairs
 
 

@@ -113,7 +113,7 @@ class Nonbonded(Potential):
         dielectric: float = 78.3,
         alpha: float | None = None,
         grid: Any = None,
-        order: int = 5,
+        order: int = ewald_parameters.ORDER,
         lj_alpha: float | None = None,
         lj_grid: Any = None,
         wave_vectors: Any = None,
@@ -188,8 +188,7 @@ class Nonbonded(Potential):
             raise ValueError(f"nonbonded: tolerance must lie between 0 and 0.5, got {new['tolerance']}")
         if not new["dielectric"] > 0:
             raise ValueError(f"nonbonded: dielectric must be positive, got {new['dielectric']}")
-        if new["order"] not in (4, 5, 6):
-            raise ValueError(f"nonbonded: order must be 4, 5 or 6, got {new['order']}")
+        check.choice(new["order"], ewald_parameters.ORDERS, "nonbonded: order")
         if method == "ljpme" and self.mixing == "table":
             raise ValueError("nonbonded: 'ljpme' needs sigmas and epsilons of atoms, not a table")
         for name in ("alpha", "lj_alpha"):

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["EquilibrationPlan"]
 
 _MOST = 200  # iterations
-_MESH_ORDER = 5
 _ROUGH = 1e-5  # by how much products in float32 may lower the residual
 _ENOUGH = 0.8  # of the convergence, at which to look at the residual in float64
 _HIGHEST = 4  # order of the extrapolation
@@ -116,7 +115,7 @@ class EquilibrationPlan(Plan):
         if periodic:
             grid, builds = potential.mesh(engine.first_box), listed.state[BUILDS : BUILDS + 1]
             self._meshes = [
-                PME(engine, self.charges, self._alpha, grid, _MESH_ORDER, precision=precision, builds=builds)
+                PME(engine, self.charges, self._alpha, grid, precision=precision, builds=builds)
                 for precision in ("double", "mixed")
             ]
         before = [*self._preparation(), Phase(call=self._solve, name="charges")]

@@ -299,7 +299,7 @@ def test_nothing_depends_on_what_scratch_memory_holds(grid, order):
 def test_bad_arguments():
     charges, positions = ions(4, BOX)
     engine = engine_of(positions, BOX)
-    with pytest.raises(ValueError, match=r"pme: order must be one of \(4, 5, 6\), got 3"):
+    with pytest.raises(ValueError, match="pme: order must be 4, 5 or 6, got 3"):
         PME(engine, charges, 3.0, (12, 12, 12), 3)
     with pytest.raises(ValueError, match="pme: grid must have at least 5 points"):
         PME(engine, charges, 3.0, (12, 4, 12))

@@ -9,7 +9,8 @@ import numpy as np
 from triskele.core.extend import threads
 
 from ...compile.program import Program
-from ...simulators.statevector.engine import Block, pack
+from ...simulators.statevector.blocks import Block
+from ...simulators.statevector.engine import pack
 from ...simulators.statevector.passes import chunk
 from ...simulators.statevector.simulator import check_memory
 from . import adjoint_kernels as kernels
@@ -40,7 +41,7 @@ class AdjointMethod:
         self.program, self.single = program, single
         self._arguments = (program, observables, single, block)
         together, starts = join(observables)
-        packed = pack(program, single, block or default_block(program.num_qubits, single), states=2)  # psi and a lambda
+        packed = pack(program, single, block, states=2)  # psi and a lambda
         self._numbers = packed.numbers
         self._wanted = np.append(wanted(program), False).astype(np.uint8)
         # what the addresses point to must live as long as they do
@@ -137,8 +138,3 @@ class AdjointMethod:
             )
             for i in range(cotangents.shape[1]):
                 pull_functions(self.program, values[k], cotangents[0, i], gradients[k, i])
-
-
-def default_block(num_qubits: int, single: bool) -> Block:
-    """Return the fastest block size; sizes from 9 to 12 make little difference: the sweep is bound by arithmetic."""
-    return Block(12, 5) if single else Block(11, 4)

@@ -9,40 +9,20 @@ from numba import carray
 
 from triskele.core.extend import kernel, simd, template, threads
 
-from ...compile.ops import RECIPE_COLUMNS, OpColumn
+from ...compile.ops import RECIPE_COLUMNS
 from ...compile.program import Program
 from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule, schedule
 from ...errors import SimulatorError
+from .blocks import Block, default_block
 from .coefficients import expand, fill_coefficients
 from .passes import BUFFER_ROWS, PASS_CONTEXT, chunk
 from .rows import store
 
-__all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
+__all__ = ["Packed", "align", "make_coefficients", "pack", "run_passes", "simulate"]
 
 _parallel_for = threads.for_numba()
 
 PARALLEL_WORK = 1 << 17  # a pass of fewer amplitudes times ops is not worth waking a thread for
-
-
-class Block(NamedTuple):
-    """Local bits of a pass: `size` in all, `low` of them the lowest; `in_place`: blocks are not copied together."""
-
-    size: int
-    low: int
-    in_place: bool = False
-
-
-def default_block(program: Program, single: bool) -> Block:
-    """Return the fastest block layout on a processor with 48 KiB of first-level and 2 MiB of second-level cache.
-
-    Blocks in place save the copies, but lie in pieces that must not fall on the same places of the cache, which sorts
-    lines by bits 6 to 11 of their address: few large pieces, and so more passes. States of more than 32 MiB are read
-    from so far away that fewer passes are better, and so are blocks for ops that mix many bits.
-    """
-    low = 8 if single else 7
-    if program.num_qubits <= low + 14 and np.bitwise_count(program.ops[:, OpColumn.X] >> low).max(initial=0) <= 3:
-        return Block(low + 3, low, True)
-    return Block(12, 6) if single else Block(10, 4)
 
 
 class Packed(NamedTuple):
@@ -64,7 +44,7 @@ def pack(program: Program, single: bool, block: Block | None = None, states: int
     key = (single, block, states)
     if key not in program.cache:
         lane_bits = 4 if single else 3
-        plan = schedule(program, lane_bits, *(block or default_block(program, single)))
+        plan = schedule(program, lane_bits, *(block or default_block(program, single, states)))
         for size, low, in_place in plan.passes[:, [PassColumn.SIZE, PassColumn.LOW, PassColumn.IN_PLACE]].tolist():
             if low != size and not in_place and states << size - lane_bits > BUFFER_ROWS:
                 raise SimulatorError(

@@ -7,7 +7,8 @@ from tests.twins import statevector as twin
 from triskele import quantum
 from triskele.quantum.compile.lower import lower
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.simulators.statevector.engine import Block, pack, simulate
+from triskele.quantum.simulators.statevector.blocks import Block
+from triskele.quantum.simulators.statevector.engine import pack, simulate
 
 LENGTHS = [63, 64, 65, 66, 130, 1100]
 VALUES = {"a": 0.7, "b": -1.9}

@@ -11,7 +11,7 @@ from triskele import core, quantum
 from triskele.quantum.compile.lower import lower
 from triskele.quantum.expectation.statevector.adjoint import AdjointMethod
 from triskele.quantum.expectation.statevector.observable import compile_observable
-from triskele.quantum.simulators.statevector.engine import Block
+from triskele.quantum.simulators.statevector.blocks import Block
 
 
 def random_operator(n, seed, terms=12):

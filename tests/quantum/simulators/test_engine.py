@@ -14,7 +14,8 @@ from triskele.core.kernels import threads
 from triskele.quantum.compile.lower import lower
 from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.families import pauli_rotation, unitary
-from triskele.quantum.simulators.statevector.engine import Block, simulate
+from triskele.quantum.simulators.statevector.blocks import Block
+from triskele.quantum.simulators.statevector.engine import simulate
 
 VALUES = {"a": 0.7, "b": -1.9}
 BLOCKS = st.sampled_from(

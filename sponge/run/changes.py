@@ -79,7 +79,7 @@ class Settings:
     """Settings of a simulation by name: "temperature" and other fields, or "potential/parameter"."""
 
     def __init__(self, sim: Simulation):
-        self._sim = sim
+        self.sim = sim
         self._first: dict[str, np.ndarray] = {}  # values that were there before the first change
         self.present: dict[str, np.ndarray] = {}  # of what has been changed
 
@@ -87,13 +87,13 @@ class Settings:
         """Return the present value."""
         potential, slash, key = name.partition("/")
         if slash:
-            return np.array(parameter(self._sim.system.params(), potential, key, "run: change"))
+            return np.array(parameter(self.sim.system.params(), potential, key, "run: change"))
         return np.asarray(getattr(self._holders(name)[0][1], name), np.float64)
 
     def cheap(self, name: str) -> bool:
         """Return True if the phases of a step need not be made anew for a change."""
         potential, slash, key = name.partition("/")
-        return bool(slash) and key in self._sim._engine.plans[potential].updates
+        return bool(slash) and key in self.sim._engine.plans[potential].updates
 
     def check(self, name: str, value: Any) -> tuple[np.ndarray, dict[str, Any]]:
         """Return a value in the shape of the setting, and integrator and barostat with it; raise if it cannot be."""
@@ -107,7 +107,7 @@ class Settings:
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting."""
-        sim, old = self._sim, self.get(name)
+        sim, old = self.sim, self.get(name)
         value, parts = self.check(name, value)
         self._first.setdefault(name, old)
         self.present[name] = value
@@ -127,7 +127,7 @@ class Settings:
 
     def _holders(self, name):
         """The integrator and the barostat, by these words, if they have the field `name`."""
-        sim = self._sim
+        sim = self.sim
         parts = [(part, thing) for part in ("integrator", "barostat") if (thing := getattr(sim, part)) is not None]
         found = [(part, thing) for part, thing in parts if name in _numbers(thing)]
         if not found:
@@ -152,7 +152,7 @@ class Changes:
 
     def __init__(
         self,
-        settings: Settings | None = None,
+        settings: Settings,
         change: Mapping[str, Any] = MappingProxyType({}),  # as for `Simulation.run`
         begin: int = 0,
         steps: int = 0,
@@ -168,15 +168,16 @@ class Changes:
             self._every[name] = _OFTEN if settings.cheap(name) else max(_SELDOM, -(-steps // _MOST))
 
     @contextmanager
-    def made(self, sim: Simulation) -> Iterator[None]:
+    def made(self) -> Iterator[None]:
         """Let the steps inside make these changes."""
+        sim = self._settings.sim
         vars(sim)["_changes"] = self
         if self._values:
             sim._lists.state_changed()
         try:
             yield
         finally:
-            vars(sim)["_changes"] = Changes()
+            vars(sim)["_changes"] = Changes(self._settings)
 
     def next(self, step: int) -> int:
         """Return the step, after `step`, at which something changes."""

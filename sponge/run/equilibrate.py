@@ -25,14 +25,16 @@ def equilibrate(
     sim: Simulation, restrain: Any, k: float, start: float, heat: Any, release: Any, checkpoint: Any, **output: Any
 ) -> None:
     """See `Simulation.equilibrate`; `output` are report and progress of the runs."""
-    if getattr(sim.integrator, "temperature", None) is None:
-        raise ValueError(f"equilibrate: needs an integrator with a temperature, got {type(sim.integrator).__name__}")
-    state, target = sim.state(), sim.integrator.temperature
+    bath: Any = sim.integrator
+    begin: dict[str, Any]
+    state, target = sim.state(), getattr(bath, "temperature", None)
+    if target is None:
+        raise ValueError(f"equilibrate: needs an integrator with a temperature, got {type(bath).__name__}")
     system = copy.copy(sim.system)
     system.potentials, system.box = list(system.potentials), state.box
     atoms = solute_atoms(system.topology) if restrain is None else restrain
     held = system.add(PositionRestraint(atoms, k, state.positions[atoms], name=_NAME))
-    bath, begin = replace(sim.integrator, temperature=start), {"positions": state.positions}
+    bath, begin = replace(bath, temperature=start), {"positions": state.positions}
     for name, time, barostat, change in (
         ("heat", heat, None, {"temperature": ramp(start, target)}),
         ("release", release, sim.barostat, {f"{held.name}/k": ramp(k, 0.0)}),

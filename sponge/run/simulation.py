@@ -147,7 +147,8 @@ class Simulation(Observables):
         check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
-        self._settings, self._changes = Settings(self), Changes()  # which the present run makes
+        self._settings = Settings(self)
+        self._changes = Changes(self._settings)  # which the present run makes
         self._freedom = freedom_of(self._engine)
         warn_of_leak(system, self.sampling)
         self._drawn = False  # whether velocities were drawn, not given
@@ -440,7 +441,7 @@ class Simulation(Observables):
             saver = as_checkpoint(checkpoint, steps)
             self._resume(saver.path, target)
             reporters.append(saver)
-        with changes.made(self):
+        with changes.made():
             run(self, target - self.step, reporters)
         if saver not in (None, checkpoint) and self.step == target and self.step % saver.every:
             self.save(saver.path)

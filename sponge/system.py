@@ -196,6 +196,19 @@ class System(Sealed):
             raise ValueError(f"hydrogen mass: {mass} dalton leaves {t.describe(bad)} with {new[bad]:.3f} dalton")
         self.masses = new
 
+    def select(self, text: str) -> np.ndarray:
+        """Indices of the atoms that a text such as ``"protein or ligand"`` selects, by the system's own positions and
+        box; see `Topology.select`.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"))
+        >>> len(system.select("protein")), len(system.select("byres (water and within 0.3 of protein)"))
+        (22, 18)
+        """
+        return self.topology.select(text, self.positions, self.box)
+
     # -- what an engine asks for -------------------------------------------------------------------------------------
 
     def clusters(self) -> np.ndarray:

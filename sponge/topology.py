@@ -130,6 +130,94 @@ class Topology:
         r = self.residue_index[atom]
         return f"atom {atom} ({self.residue_names[r]} {self.residue_ids[r]} {self.names[atom]})"
 
+    def select(self, text: str, positions: Any = None, box: Any = None) -> np.ndarray:
+        """Choose atoms by a text in the words of MDAnalysis.
+
+        ========================================  ======================================================================
+        ``all  none``                             every atom, or no atom
+        ``protein  nucleic  water``               residues, by their names
+        ``ion``                                   residues of one atom of a metal or halogen
+        ``ligand``                                all other residues
+        ``backbone``                              N, CA, C and O of ``protein``
+        ``name CA CB  resname AL*``               names, with ``*``, ``?`` and ``[...]``; also ``element``, ``chainid``
+                                                  and ``segid``
+        ``resid 5 7A 10:20  resnum``              numbers of residues, with and without insertion codes
+        ``index 0:9  bynum 1:10``                 numbers of atoms, from 0 and from 1
+        ``not  and  or  ( )``                     ``and`` and ``or`` bind alike, from the left
+        ``within 0.5 of ...  around 0.5 ...``     atoms no further than 0.5 nm from others, with and without these
+        ``byres ...  same residue as ...``        all atoms of residues; also ``same resname as``, ``fragment``, ...
+        ``bonded ...``                            atoms with a bond to others
+        ========================================  ======================================================================
+
+        Words that take a selection, written as dots, take everything up to the next closing bracket. A backslash before
+        a word of the language makes it a name.
+
+        Parameters
+        ----------
+        text : str
+            The selection.
+        positions : (n, 3) array, nm, optional
+            Needed by ``within`` and ``around``.
+        box : array, optional
+            Distances are those of nearest images if there is a box.
+
+        Returns
+        -------
+        (m,) int
+            Indices of atoms, ascending.
+
+        Raises
+        ------
+        ValueError
+            If the text is not a selection; names the word, its place, and known words that resemble it.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> structure = sponge.load(*sponge.example_files("alanine-dipeptide-water"))
+        >>> structure.topology.select("protein and name C*").tolist()
+        [1, 4, 8, 10, 14, 18]
+        """
+        from .selection import select
+
+        return select(self, text, positions, box)
+
+    def take(self, atoms: Any) -> Topology:
+        """Return the topology of some of the atoms, in the order given, with the bonds between them.
+
+        Parameters
+        ----------
+        atoms : (m,) int
+            Indices of atoms, each once.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"))
+        >>> peptide = system.topology.take(system.select("protein"))
+        >>> peptide.n, len(peptide.bonds), peptide.residue_names.tolist()
+        (22, 21, ['ACE', 'ALA', 'NME'])
+        """
+        atoms = as_indices(atoms, "take: atoms").reshape(-1)
+        check_indices(atoms, self.n, "take: atoms")
+        place = np.full(self.n, -1)
+        place[atoms] = np.arange(len(atoms))
+        if np.count_nonzero(place >= 0) < len(atoms):
+            raise ValueError("take: atoms must be given once each, got one twice")
+        residues, residue_index = np.unique(self.residue_index[atoms], return_inverse=True)
+        chains, chain_index = np.unique(self.chain_index[residues], return_inverse=True)
+        bonds = place[self.bonds]
+        return Topology(
+            self.names[atoms],
+            self.elements[atoms],
+            residue_index,
+            self.residue_names[residues],
+            self.residue_ids[residues],
+            chain_index,
+            self.chain_ids[chains],
+            bonds[(bonds >= 0).all(1)],
+        )
+
     @cached_property
     def molecules(self) -> np.ndarray:
         """Number of the molecule of each atom [n]: atoms joined by bonds, numbered by their first atom."""

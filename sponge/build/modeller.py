@@ -11,7 +11,8 @@ import numpy as np
 from triskele.core.extend import optional
 
 from ..forcefield.sources import read_source
-from ..load.structure import Structure, standard_residue
+from ..load.structure import Structure
+from ..residues import standard_residue
 from ..topology import Topology
 
 __all__ = ["from_openmm", "openmm_app", "openmm_field", "seeded", "to_openmm"]

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ..elements import SYMBOLS
-from ..load.structure import standard_residue
+from ..residues import standard_residue
 from .templates import Graph
 
 __all__ = ["describe", "explain"]

@@ -17,7 +17,7 @@ from triskele.core.extend import check
 
 from ..elements import NUMBERS
 from ..errors import FileFormatError
-from ..load.structure import standard_residue
+from ..residues import standard_residue
 from .atom_values import AtomSection, NonbondedTypes, check_known, merge, number
 from .drude import DrudeType, read_drude
 from .named_terms import NamedAnisotropies, NamedImpropers

@@ -18,8 +18,9 @@ from triskele.core.extend import atomic, check
 from .. import box as boxes
 from ..elements import NUMBERS, SYMBOLS
 from ..errors import FileFormatError
+from ..residues import standard_residue
 from ..topology import Topology
-from .structure import AtomRecords, Structure, assemble, open_text, standard_residue
+from .structure import AtomRecords, Structure, assemble, open_text
 
 __all__ = ["pdb_model", "read_pdb", "structure_of_lines", "write_pdb"]
 

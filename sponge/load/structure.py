@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +12,7 @@ from triskele.core.extend import gunzip, short_repr
 from .. import box as boxes
 from ..elements import SYMBOLS, is_metal
 from ..errors import FileFormatError
+from ..residues import standard_residue
 from ..topology import Topology
 
 __all__ = ["AtomRecords", "Structure", "assemble", "standard_bonds"]
@@ -186,31 +184,6 @@ def _linked(atoms, topology, links, where):
         if i != j and not (metal and topology.residue_index[i] != topology.residue_index[j]):
             pairs.append((i, j))
     return np.array(pairs, np.int32).reshape(-1, 2)
-
-
-@cache
-def residue_table() -> dict:
-    """Bonds and other spellings of the standard residues: {name or alias: (name, bonds, aliases of atoms, kind)}."""
-    raw = json.loads((files("triskele.sponge") / "data" / "residues.json").read_text())
-    table = {}
-    for name, entry in raw.items():
-        bonds = [tuple(b.split(",")) for b in entry["bonds"].split()]
-        names = dict(n.split("=") for n in entry["names"].split())
-        for key in (name, *entry["aliases"]):
-            table[key] = (name, bonds, names, entry["kind"])
-    return table
-
-
-def standard_residue(name: str) -> tuple | None:
-    """Entry of `residue_table` for a residue's name, prefixes of AMBER's termini (NALA, CALA) included; None if
-    unknown.
-    """
-    table = residue_table()
-    if name in table:
-        return table[name]
-    if len(name) == 4 and name[0] in "NC" and table.get(name[1:], ("", "", "", ""))[3] == "protein":
-        return table[name[1:]]
-    return None
 
 
 def standard_bonds(

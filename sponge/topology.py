@@ -41,6 +41,20 @@ def check_indices(values: np.ndarray, n: int, where: str, error: type[Exception]
         raise error(f"{where} must be 0 to {n - 1}, got {values.min()} to {values.max()}")
 
 
+def as_atoms(where: str, atoms: Any, n: int) -> np.ndarray:
+    """Indices of atoms from a list, a mask, or None for all."""
+    if atoms is None:
+        return np.arange(n)
+    atoms = np.asarray(atoms)
+    if atoms.dtype == bool:
+        check.shape(atoms, (n,), f"{where}: a mask of atoms")
+        atoms = np.flatnonzero(atoms)
+    if atoms.ndim != 1 or not len(atoms) or not np.issubdtype(atoms.dtype, np.integer):
+        raise ValueError(f"{where}: atoms must be a list of at least one number, got {atoms!r}")
+    check_indices(atoms, n, f"{where}: atoms")
+    return atoms
+
+
 @short_repr
 @dataclass(frozen=True, eq=False)
 class Topology:

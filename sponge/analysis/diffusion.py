@@ -9,7 +9,8 @@ import numpy as np
 
 from triskele.core.extend import plots, short_repr
 
-from .trajectory import as_atoms, as_boxes, as_interval, as_positions, opened
+from ..topology import as_atoms
+from .trajectory import as_boxes, as_interval, as_positions, opened
 
 __all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd", "unwrap"]
 

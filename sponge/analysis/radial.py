@@ -13,7 +13,8 @@ from .. import box as boxes_
 from ..box import minimum_image
 from ..engine.flags import N_FLAGS
 from ..engine.program import Phase, Program
-from .trajectory import as_atoms, as_boxes, as_positions, opened
+from ..topology import as_atoms
+from .trajectory import as_boxes, as_positions, opened
 
 __all__ = ["RadialDistribution", "rdf"]
 

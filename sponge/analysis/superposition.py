@@ -9,7 +9,8 @@ import numpy as np
 
 from triskele.core.extend import check, plots, short_repr
 
-from .trajectory import as_atoms, as_positions
+from ..topology import as_atoms
+from .trajectory import as_positions
 
 __all__ = ["Fluctuations", "RmsDeviation", "rmsd", "rmsf", "superpose"]
 

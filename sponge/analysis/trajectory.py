@@ -9,7 +9,6 @@ import numpy as np
 from triskele.core.extend import check
 
 from .. import box as boxes_
-from ..topology import check_indices
 from ..trajectories.trajectory import Trajectory, is_trajectory, load_trajectory
 
 
@@ -68,20 +67,6 @@ def as_boxes(where: str, boxes: Any, frames: int) -> np.ndarray | None:
         return np.broadcast_to(boxes_.as_box(boxes, where), (frames, 3, 3))
     check.shape(boxes, (frames, 3, 3), f"{where}: boxes")
     return np.stack([boxes_.as_box(b, where) for b in boxes])
-
-
-def as_atoms(where: str, atoms: Any, n: int) -> np.ndarray:
-    """Numbers of atoms from a list, a mask, or None for all."""
-    if atoms is None:
-        return np.arange(n)
-    atoms = np.asarray(atoms)
-    if atoms.dtype == bool:
-        check.shape(atoms, (n,), f"{where}: a mask of atoms")
-        atoms = np.flatnonzero(atoms)
-    if atoms.ndim != 1 or not len(atoms) or not np.issubdtype(atoms.dtype, np.integer):
-        raise ValueError(f"{where}: atoms must be a list of at least one number, got {atoms!r}")
-    check_indices(atoms, n, f"{where}: atoms")
-    return atoms
 
 
 def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.ndarray:

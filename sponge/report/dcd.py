@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import zlib
+from typing import Any
 
 import numpy as np
 
 from .. import box as boxes
 from ..errors import ReporterError
 from ..protocols import SimulationLike
-from .reporter import FileReporter
+from .reporter import FileReporter, OfAtoms
 
 __all__ = ["DCD"]
 
@@ -18,7 +21,7 @@ _LARGEST = 2**31 - 1  # number that the header can hold; steps may be more
 _COUNT_AT = 8  # byte at which the number of frames stands
 
 
-class DCD(FileReporter):
+class DCD(OfAtoms, FileReporter):
     """Writes positions (float32, angstrom on disk) and, when periodic, the box.
 
     Fortran records: a header ("CORD", numbers of frames and steps, timestep), a title, the number of atoms; then per
@@ -29,6 +32,9 @@ class DCD(FileReporter):
     path : str or path
     every : int
         Number of steps between two records.
+    atoms : list, mask or str, optional
+        Atoms to write: indices, or a selection such as ``"protein or ligand"`` by the system's own positions (see
+        `Topology.select`). All by default.
 
     Examples
     --------
@@ -43,17 +49,25 @@ class DCD(FileReporter):
     2
     """
 
+    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
+        super().__init__(path, every)
+        self.atoms = atoms
+
     def header(self, sim: SimulationLike) -> bytes:
         """The three records at the beginning, with no frames yet."""
         control = np.zeros(20, np.int32)
         control[1:3] = np.minimum([(sim.step // self.every + 1) * self.every, self.every], _LARGEST)
         control[9:10].view(np.float32)[0] = sim.timestep / _AKMA
         control[10], control[19] = sim.box is not None, 24  # 24: CHARMM's version that the layout is of
-        titles = [b"written by triskele.sponge".ljust(80), b"positions are not wrapped into the box".ljust(80)]
+        title = "written by triskele.sponge"
+        if self.atoms is not None:
+            number = zlib.crc32(self._chosen.astype("<i4").tobytes())
+            title += f", atoms: {len(self._chosen)} of {sim.system.n}, {number:08x}"
+        titles = [title.encode().ljust(80), b"positions are not wrapped into the box".ljust(80)]
         return (
             _fortran(b"CORD" + control.tobytes())
             + _fortran(struct.pack("<i", len(titles)) + b"".join(titles))
-            + _fortran(struct.pack("<i", sim.system.n))
+            + _fortran(struct.pack("<i", len(self._chosen)))
         )
 
     def go_on(self, sim: SimulationLike, header: bytes) -> None:
@@ -63,6 +77,8 @@ class DCD(FileReporter):
         self._expect("steps between frames", old[2], new[2])
         self._expect("atoms", *(struct.unpack("<i", h[-8:-4])[0] for h in (header, self.header(sim))))
         self._expect("box (0: none)", old[10], new[10])
+        if header[100:180] != self.header(sim)[100:180]:  # the first title
+            raise ReporterError(f"{self._name}: was begun with other atoms than this run writes (choose another path)")
 
     def _expect(self, what, there, here):
         if there != here:
@@ -71,7 +87,7 @@ class DCD(FileReporter):
     def open(self, sim: SimulationLike) -> None:
         """Open the file, and set the number of frames in its header to those that are kept."""
         super().open(sim)
-        n = sim.system.n
+        n = len(self._chosen)
         self._frame = 3 * (4 * n + 8) + (56 if sim.box is not None else 0)
         self._begin = len(self.header(sim))
         try:
@@ -83,7 +99,7 @@ class DCD(FileReporter):
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One frame."""
         cell = b"" if sim.box is None else _fortran(_unit_cell(sim.box).tobytes())
-        xyz = np.ascontiguousarray(sim.positions.T * 10, "<f4")
+        xyz = np.ascontiguousarray(sim.positions[self._chosen].T * 10, "<f4")
         return cell + b"".join(_fortran(component.tobytes()) for component in xyz)
 
     def appended(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from triskele.core.extend import optional
 
 from ..errors import ReporterError
 from ..protocols import SimulationLike
-from .reporter import Reporter, check_path
+from .reporter import OfAtoms, Reporter, check_path
 from .staged import StagedFile
 
 __all__ = ["H5MD"]
@@ -18,17 +19,20 @@ __all__ = ["H5MD"]
 _STEP, _TIME = "particles/all/position/step", "particles/all/position/time"
 
 
-class H5MD(Reporter):
+class H5MD(OfAtoms, Reporter):
     """Writes an H5MD 1.1 file (de Buyl, Colberg and Hofling, Comput. Phys. Commun. 185, 1546 (2014)); needs h5py.
 
     ``particles/all`` holds position (and velocity), box, mass and species (atomic numbers), ``observables`` all that
-    `Simulation.energies` gives; each element with its ``step``, ``time`` and ``value``.
+    `Simulation.energies` gives, of the whole system; each element with its ``step``, ``time`` and ``value``.
 
     Parameters
     ----------
     path : str or path
     every : int
         Number of steps between two records.
+    atoms : list, mask or str, optional
+        Atoms to write: indices, or a selection such as ``"protein or ligand"`` by the system's own positions (see
+        `Topology.select`). All by default.
     velocities : bool
         Write velocities too.
     double : bool
@@ -52,13 +56,23 @@ class H5MD(Reporter):
     True
     """
 
-    def __init__(self, path: str | os.PathLike, every: int, *, velocities: bool = False, double: bool = False):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        every: int,
+        *,
+        velocities: bool = False,
+        double: bool = False,
+        atoms: Any = None,
+    ):
         super().__init__(every)
+        self.atoms = atoms
         self.path, self.velocities, self.double = os.fspath(path), bool(velocities), bool(double)
         self._h5py = optional.need("h5py", "H5MD", "md")
 
     def open(self, sim: SimulationLike) -> None:
         """Open a new file, or continue after the frames that existed when the state was saved."""
+        super().open(sim)
         exists = os.path.exists(self.path)
         known = sim.files.get(self.path) if exists else None
         if known is None and exists and sim.resumed_from is not None:
@@ -90,8 +104,8 @@ class H5MD(Reporter):
     def report(self, sim: SimulationLike, step: int) -> None:
         """Append a frame; of one that does not fit on the disk the file has nothing."""
         values = {
-            "particles/all/position": sim.positions,
-            **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
+            "particles/all/position": sim.positions[self._chosen],
+            **({"particles/all/velocity": sim.velocities[self._chosen]} if self.velocities else {}),
             **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
             **{f"observables/{name}": value for name, value in sim.energies().items()},
         }
@@ -129,7 +143,7 @@ class H5MD(Reporter):
                 staged.close()
 
     def _begin(self, sim):
-        file, n, system = self._file, sim.system.n, sim.system
+        file, n = self._file, len(self._chosen)
         file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
         file.create_group("h5md/author").attrs["name"] = ""
         file.create_group("h5md/creator").attrs.update({"name": "triskele.sponge", "version": "1"})
@@ -143,8 +157,10 @@ class H5MD(Reporter):
         box.attrs["boundary"] = np.array(["none" if sim.box is None else "periodic"] * 3, dtype="S8")
         if sim.box is not None:
             self._element("particles/all/box/edges", (3, 3), np.float64, "nm")
-        file["particles/all/mass"] = system.masses
-        file["particles/all/species"] = system.topology.elements
+        file["particles/all/mass"] = sim.system.masses[self._chosen]
+        file["particles/all/species"] = self._topology.elements
+        if self.atoms is not None:
+            file["particles/all/id"] = self._chosen
         units = {"temperature": "K", "pressure": "bar", "volume": "nm+3", "density": "g cm-3"}
         for name in sim.energies():
             self._element(f"observables/{name}", (), np.float64, units.get(name, "kJ mol-1"))
@@ -166,8 +182,10 @@ class H5MD(Reporter):
     def _go_on(self, sim, known):
         steps = self._file[_STEP]
         n = self._file["particles/all/position/value"].shape[1]
-        if n != sim.system.n:
-            raise self._error(f"holds {n} atoms, this run has {sim.system.n} (choose another path)")
+        if n != len(self._chosen):
+            raise self._error(f"holds {n} atoms, this run has {len(self._chosen)} (choose another path)")
+        if not np.array_equal(self._file.get("particles/all/id", np.arange(n)), self._chosen):
+            raise self._error("was begun with other atoms than this run writes (choose another path)")
         if len(steps) < known:
             raise self._error(
                 f"must hold the {known} frames it held when the state was saved, got {len(steps)} "

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
+from ..errors import ReporterError
 from ..load.pdb import conect_lines, cryst1, pdb_model
 from ..protocols import SimulationLike
-from .reporter import FileReporter
+from .reporter import FileReporter, OfAtoms
 
 __all__ = ["PDB"]
 
 
-class PDB(FileReporter):
+class PDB(OfAtoms, FileReporter):
     """Writes every report as a model of one PDB file, with the box at that time; see `write_pdb` for a single
     structure.
 
@@ -20,6 +24,9 @@ class PDB(FileReporter):
     path : str or path
     every : int
         Number of steps between two records.
+    atoms : list, mask or str, optional
+        Atoms to write: indices, or a selection such as ``"protein or ligand"`` by the system's own positions (see
+        `Topology.select`). All by default.
 
     Raises
     ------
@@ -39,16 +46,28 @@ class PDB(FileReporter):
     True
     """
 
+    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
+        super().__init__(path, every)
+        self.atoms = atoms
+
     def header(self, sim: SimulationLike) -> bytes:
         """Nothing: every model carries all that belongs to it."""
         return b""
 
+    def go_on(self, sim: SimulationLike, *_: object) -> None:
+        """Compare the atoms of the first model of the file with those of this run."""
+        here = self.record(sim, 0)
+        there = self._file.read(len(here))
+        lines = zip(here.splitlines(), there.splitlines())
+        if there and any(a[:27] != b[:27] for a, b in lines if a.startswith((b"ATOM", b"HETATM"))):
+            raise ReporterError(f"{self._name}: was begun with other atoms than this run writes (choose another path)")
+
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One model."""
         box = "" if sim.box is None else cryst1(sim.box)
-        body = pdb_model(sim.system.topology, sim.positions)
+        body = pdb_model(self._topology, sim.positions[self._chosen])
         return f"{box}MODEL {step // self.every % 100_000_000:8d}\n{body}ENDMDL\n".encode()
 
     def footer(self) -> bytes:
         """Bonds of residues that are not standard, and the end of the file."""
-        return (conect_lines(self._sim.system.topology) + "END\n").encode()
+        return (conect_lines(self._topology) + "END\n").encode()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from triskele.core.extend import check
 
 from ..errors import ReporterError
 from ..protocols import SimulationLike
 from ..sealed import Sealed
+from ..topology import as_atoms
 
 if TYPE_CHECKING:
     from ..run.simulation import Simulation
 
-__all__ = ["FileReporter", "Reporter", "check_path"]
+__all__ = ["FileReporter", "OfAtoms", "Reporter", "check_path"]
 
 
 def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
@@ -91,6 +92,25 @@ class Reporter(Sealed):
 
     def close(self) -> None:
         """Let go of files; called once for each `open` that succeeded."""
+
+
+class OfAtoms(Reporter):
+    """A reporter of positions that has `atoms`: indices, a selection, or None for all; comes first among bases.
+
+    A selection is made by the positions that the system itself has, so that a resumed run finds the same atoms.
+    """
+
+    atoms: Any
+
+    def open(self, sim: SimulationLike) -> None:
+        """Find the atoms and their topology."""
+        name, topology = type(self).__name__, sim.system.topology
+        atoms = sim.system.select(self.atoms) if isinstance(self.atoms, str) else self.atoms
+        if isinstance(self.atoms, str) and not len(atoms):
+            raise ValueError(f"{name}: atoms must select at least one atom, got none by {self.atoms!r}")
+        self._chosen = as_atoms(name, atoms, topology.n)
+        self._topology = topology if self.atoms is None else topology.take(self._chosen)
+        super().open(sim)
 
 
 class FileReporter(Reporter):

@@ -6,18 +6,20 @@ import errno
 import os
 import struct
 import tempfile
+from typing import Any
 
 import numpy as np
 
 from triskele.core.extend import optional
 
+from ..errors import ReporterError
 from ..protocols import SimulationLike
-from .reporter import FileReporter
+from .reporter import FileReporter, OfAtoms
 
 __all__ = ["XTC"]
 
 
-class XTC(FileReporter):
+class XTC(OfAtoms, FileReporter):
     """Writes positions rounded to 0.001 nm, step, time and box; needs MDTraj.
 
     Frames of the format know nothing of each other: MDTraj compresses each one by itself, and it is appended here, so
@@ -28,6 +30,9 @@ class XTC(FileReporter):
     path : str or path
     every : int
         Number of steps between two records.
+    atoms : list, mask or str, optional
+        Atoms to write: indices, or a selection such as ``"protein or ligand"`` by the system's own positions (see
+        `Topology.select`). All by default.
 
     Raises
     ------
@@ -47,13 +52,23 @@ class XTC(FileReporter):
     True
     """
 
-    def __init__(self, path: str | os.PathLike, every: int):
+    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
         super().__init__(path, every)
+        self.atoms = atoms
         self._format = optional.need("mdtraj.formats", "XTC", "md").XTCTrajectoryFile
 
     def header(self, sim: SimulationLike) -> bytes:
         """Nothing: every frame carries all that belongs to it."""
         return b""
+
+    def go_on(self, *_: object) -> None:
+        """Compare the number of atoms in the first frame of the file with that of this run."""
+        there = self._file.read(8)
+        if there and there[4:] != struct.pack(">i", len(self._chosen)):
+            found = int.from_bytes(there[4:], "big")
+            raise ReporterError(
+                f"{self._name}: atoms: the file has {found}, this run {len(self._chosen)} (choose another path)"
+            )
 
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One frame."""
@@ -63,7 +78,7 @@ class XTC(FileReporter):
         try:
             with self._format(name, "w") as file:
                 file.write(
-                    sim.positions[None].astype(np.float32),
+                    sim.positions[None, self._chosen].astype(np.float32),
                     time=np.array([sim.time], np.float32),
                     step=np.array([step % 2**31], np.int32),
                     box=box[None].astype(np.float32),
@@ -77,7 +92,7 @@ class XTC(FileReporter):
                 frame = file.read()
         finally:
             os.unlink(name)
-        if len(frame) != _length(frame, sim.system.n):  # MDTraj says nothing if there is no room
+        if len(frame) != _length(frame, len(self._chosen)):  # MDTraj says nothing if there is no room
             raise OSError(errno.ENOSPC, f"the compressed frame did not fit into {tempfile.gettempdir()!r}")
         return frame
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
-import tempfile
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import optional
-
 from ..errors import ReporterError
 from ..protocols import SimulationLike
+from ..xtc_codec import encode_frame
 from .reporter import FileReporter, OfAtoms
 
 __all__ = ["XTC"]
 
 
 class XTC(OfAtoms, FileReporter):
-    """Writes positions rounded to 0.001 nm, step, time and box; needs MDTraj.
+    """Writes positions rounded to 0.001 nm, step, time and box.
 
-    Frames of the format know nothing of each other: MDTraj compresses each one by itself, and it is appended here, so
-    that a file can be continued, and is whole up to the last frame at any time.
+    Each frame is compressed by itself, so that the file is whole up to the last frame at any time.
 
     Parameters
     ----------
@@ -36,8 +32,8 @@ class XTC(OfAtoms, FileReporter):
 
     Raises
     ------
-    ImportError
-        If MDTraj is not installed.
+    ValueError
+        While running, if a position is not finite, or farther from the origin than 2,147,483 nm.
 
     Examples
     --------
@@ -55,7 +51,6 @@ class XTC(OfAtoms, FileReporter):
     def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
         super().__init__(path, every)
         self.atoms = atoms
-        self._format = optional.need("mdtraj.formats", "XTC", "md").XTCTrajectoryFile
 
     def header(self, sim: SimulationLike) -> bytes:
         """Nothing: every frame carries all that belongs to it."""
@@ -73,37 +68,4 @@ class XTC(OfAtoms, FileReporter):
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One frame."""
         box = np.zeros((3, 3)) if sim.box is None else sim.box
-        handle, name = tempfile.mkstemp(suffix=".xtc")
-        os.close(handle)
-        try:
-            with self._format(name, "w") as file:
-                file.write(
-                    sim.positions[None, self._chosen].astype(np.float32),
-                    time=np.array([sim.time], np.float32),
-                    step=np.array([step % 2**31], np.int32),
-                    box=box[None].astype(np.float32),
-                )
-        except RuntimeError as error:  # MDTraj's, whatever went wrong with its file
-            raise OSError(
-                errno.EIO, f"the frame could not be compressed in {tempfile.gettempdir()!r}: {error}"
-            ) from error
-        else:
-            with open(name, "rb") as file:
-                frame = file.read()
-        finally:
-            os.unlink(name)
-        if len(frame) != _length(frame, len(self._chosen)):  # MDTraj says nothing if there is no room
-            raise OSError(errno.ENOSPC, f"the compressed frame did not fit into {tempfile.gettempdir()!r}")
-        return frame
-
-
-def _length(frame: bytes, n: int) -> int:
-    """Bytes that a frame of `n` atoms must have by its header; -1 if it has none."""
-    if n <= 9:
-        return 56 + 12 * n
-    if len(frame) < 92:
-        return -1
-    (magic,) = struct.unpack(">i", frame[:4])
-    begin, form = (92, ">i") if magic == 1995 else (96, ">q")  # the length of large frames has 64 bits
-    (size,) = struct.unpack(form, frame[88:begin])
-    return begin + (size + 3) // 4 * 4
+        return encode_frame(sim.positions[self._chosen], box, step % 2**31, sim.time)

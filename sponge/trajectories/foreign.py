@@ -2,57 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import optional
-
-from .. import box as boxes
 from ..elements import NUMBERS
-from ..errors import FileFormatError
 from ..topology import Topology
-from .reader import Reader
+from .reader import Reader, box_of_vectors
 
-__all__ = ["MDAnalysisReader", "MDTrajReader", "XTCReader"]
-
-
-class XTCReader(Reader):
-    """Frames of an XTC file of GROMACS, through MDTraj, or MDAnalysis where MDTraj is not installed."""
-
-    def __init__(self, path: str | os.PathLike):
-        self.path = os.fspath(path)
-        try:
-            formats = optional.need("mdtraj.formats", "load_trajectory of XTC", "md")
-        except ImportError:
-            self._file = self._guarded(
-                optional.need("MDAnalysis.lib.formats.libmdaxdr", "load_trajectory of XTC", "md").XTCFile, self.path
-            )
-            self._mdtraj = False
-        else:
-            self._file, self._mdtraj = self._guarded(formats.XTCTrajectoryFile, self.path), True
-        self.frames = self._guarded(len, self._file)
-        self.n = len(self.read(0)[0]) if self.frames else 0
-
-    def read(self, k: int) -> tuple[np.ndarray, np.ndarray | None, float | None]:
-        """See `Reader`."""
-        self._guarded(self._file.seek, k)
-        if self._mdtraj:
-            xyz, time, _, box = (None if x is None else x[0] for x in self._guarded(self._file.read, 1))
-        else:
-            frame = self._guarded(self._file.read)
-            xyz, time, box = frame.x, frame.time, frame.box
-        return np.array(xyz, np.float64), _box(box), float(time)
-
-    def _guarded(self, f, *args):
-        """Call into the other library, whose errors are of many classes."""
-        try:
-            return f(*args)
-        except (OSError, RuntimeError, ValueError, EOFError, IndexError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise FileFormatError(f"{self.path}: cannot be read as an XTC file: {error}") from error
+__all__ = ["MDAnalysisReader", "MDTrajReader"]
 
 
 class MDTrajReader(Reader):
@@ -77,7 +35,7 @@ class MDTrajReader(Reader):
         vectors = self._source.unitcell_vectors
         return (
             self._source.xyz[k].astype(np.float64),
-            None if vectors is None else _box(vectors[k]),
+            None if vectors is None else box_of_vectors(vectors[k]),
             float(self._source.time[k]),
         )
 
@@ -125,20 +83,11 @@ class MDAnalysisReader(Reader):
         before = trajectory.frame
         try:
             step = trajectory[k]
-            box = None if step.dimensions is None else _box(step.triclinic_dimensions * 0.1)
+            box = None if step.dimensions is None else box_of_vectors(step.triclinic_dimensions * 0.1)
             return self._atoms.positions.astype(np.float64) * 0.1, box, float(step.time)
         finally:
             if trajectory.frame != before:
                 trajectory[before]
-
-
-def _box(vectors):
-    """A reduced box; none where the other library has zeros."""
-    if vectors is None or not np.any(vectors):
-        return None
-    vectors = np.array(vectors, np.float64)
-    vectors[np.abs(vectors) < 1e-6 * vectors.max()] = 0.0  # rounding of single precision
-    return boxes.as_box(vectors)
 
 
 def _topology(names, elements, residue_index, residues, chain_ids, bonds):

@@ -17,9 +17,10 @@ from ..load.mmcif import read_mmcif
 from ..load.pdb import read_pdb
 from ..topology import Topology
 from .dcd import DCDReader
-from .foreign import MDAnalysisReader, MDTrajReader, XTCReader
+from .foreign import MDAnalysisReader, MDTrajReader
 from .pdb import PDBReader
 from .reader import Reader
+from .xtc import XTCReader
 
 __all__ = ["Frame", "Trajectory", "is_trajectory", "load_trajectory"]
 
@@ -158,10 +159,10 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
     Parameters
     ----------
     path : path, mdtraj.Trajectory, MDAnalysis.Universe or MDAnalysis.AtomGroup
-        A DCD, XTC or PDB file; XTC is read through MDTraj or MDAnalysis. MDAnalysis has angstrom, files and MDTraj have
-        their own units: all become nm and ps.
+        A DCD, XTC or PDB file. MDAnalysis has angstrom, files and MDTraj have their own units: all become nm and ps.
     top : System, Structure, Topology or path of a PDB or mmCIF file, optional
-        The topology, where the file has none or another one.
+        The topology, where the file has none or another one. For a file of some atoms, that of these:
+        ``system.topology.take(atoms)``.
 
     Returns
     -------
@@ -174,8 +175,8 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
 
     Notes
     -----
-    DCD files have no times where the program that wrote them knew none; PDB files never have any. Where a DCD file ends
-    inside a frame, as one does that is being written, the frames before count.
+    DCD files have no times where the program that wrote them knew none; PDB files never have any. Where a DCD or XTC
+    file ends inside a frame, as one does that is being written, the frames before count.
 
     Examples
     --------

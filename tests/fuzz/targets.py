@@ -27,6 +27,7 @@ from triskele.sponge.load.amber_files import read_restart
 from triskele.sponge.load.gro import read_gro
 from triskele.sponge.load.mmcif import read_mmcif
 from triskele.sponge.load.pdb import read_pdb
+from triskele.sponge.xtc_codec import encode_frame
 
 DATA = Path(__file__).parents[1] / "data"
 ALA = DATA / "sponge" / "ala2_vacuum"
@@ -341,6 +342,18 @@ def models():
     return [b"".join(cell + b"MODEL     %4d\n" % k + body + b"ENDMDL\n" for k in (1, 2, 3)) + b"END\n"]
 
 
+def compressed():
+    rng = np.random.default_rng(0)
+    water = np.repeat(rng.uniform(0, 2, (20, 3)), 3, axis=0) + rng.normal(0, 0.06, (60, 3))
+    frames = [encode_frame(water + k, 3 * np.eye(3), k, float(k)) for k in range(3)]
+    return [
+        b"".join(frames),
+        frames[0],
+        encode_frame(1e5 * water, np.eye(3), 1, 1.0),
+        encode_frame(water[:5], np.eye(3), 1, 1.0),
+    ]
+
+
 def all_frames(path):
     trajectory = sponge.load_trajectory(path)
     for frame in trajectory[:5]:
@@ -374,6 +387,7 @@ TARGETS = {
     "rtf": Target(with_topology("rtf"), lambda: plain("parmed/peptide.rtf.gz"), LOADING, ".rtf", names_file=False),
     "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
     "pdb trajectory": Target(all_frames, models, LOADING, ".pdb"),
+    "xtc": Target(all_frames, compressed, LOADING, ".xtc"),
     "dcd": Target(all_frames, Continued(sponge.DCD, ".dcd").seeds, LOADING, ".dcd"),
     # they name the residue
     "pdb with forcefield": Target(

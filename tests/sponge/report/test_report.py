@@ -467,16 +467,13 @@ def test_a_file_that_is_lost_after_its_last_frame_is_named(tmp_path, kind):
 
 
 def test_compressed_frames_that_do_not_fit_are_noticed(tmp_path, monkeypatch, small_disk):
-    """MDTraj writes the frame of an XTC to a temporary file and tells nobody that it is cut short."""
-    pytest.importorskip("mdtraj")
     monkeypatch.chdir(tmp_path)
     sim = simulation(n=3000)
     sim.run(10)
     small_disk(2000)
     with pytest.raises(
         ReporterError,
-        match=r"XTC 'a.xtc': step 15 could not be written: .*(did not fit|File too "
-        r"large|could not be compressed)",
+        match=r"XTC 'a.xtc': step 15 could not be written: File too large",
     ):
         sim.run(10, report=sponge.XTC("a.xtc", 5))
 

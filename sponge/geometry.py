@@ -8,7 +8,7 @@ import numpy as np
 
 from .box import displacement
 
-__all__ = ["angle", "angles", "cross", "distances", "length", "torsion", "torsions"]
+__all__ = ["angle", "angles", "cross", "distances", "length", "superposed", "torsion", "torsions"]
 
 
 def length(d: Any) -> Any:
@@ -53,3 +53,16 @@ def torsions(positions: Any, box: Any, atoms: np.ndarray) -> Any:
     (IUPAC).
     """
     return torsion(*(displacement(positions[atoms[:, k + 1]] - positions[atoms[:, k]], box) for k in range(3)))
+
+
+def superposed(positions: np.ndarray, reference: np.ndarray, atoms: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return frames [m, n, 3], rotated and moved so that `atoms` deviate least from those of `reference` [n, 3]."""
+    w = weights / weights.sum()
+    center = np.einsum("a,fax->fx", w, positions[:, atoms])
+    target = w @ reference[atoms]
+    covariance = np.einsum(
+        "a,fax,ay->fxy", w, positions[:, atoms] - center[:, None], reference[atoms] - target, optimize=True
+    )
+    u, _, vt = np.linalg.svd(covariance)
+    u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
+    return (positions - center[:, None]) @ (u @ vt) + target

@@ -338,6 +338,8 @@ def decode_frame(frame: bytes) -> tuple[np.ndarray, np.ndarray, float]:
     xs = np.empty((n, 3), np.int64)
     status = decode_atoms(data, 8 * used, low, sizes, _widths(sizes), entry, _RANGES, xs)
     if status != _FINE:
-        raise ValueError("ends before its last atom" if status == _TRUNCATED else "has atoms that do not fit its corners or its length")
+        if status == _TRUNCATED:
+            raise ValueError("ends before its last atom")
+        raise ValueError("has atoms that do not fit its corners or its length")
     x = xs.astype(np.float32) * (np.float32(1) / np.float32(precision))
     return x, np.array(box, np.float32).reshape(3, 3), time

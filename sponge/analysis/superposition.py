@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.extend import check, plots, short_repr
 
+from ..geometry import superposed
 from ..topology import as_atoms
 from .trajectory import as_positions
 
@@ -94,15 +95,7 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     w = np.ones(len(atoms)) if weights is None else np.asarray(weights, np.float64)
     if w.shape != (len(atoms),) or np.any(w < 0) or not w.sum() > 0:
         raise ValueError(f"{where}: weights must be {len(atoms)} numbers >= 0 that are not all 0, got shape {w.shape}")
-    w = w / w.sum()
-    center = np.einsum("a,fax->fx", w, positions[:, atoms])
-    target = w @ reference[atoms]
-    covariance = np.einsum(
-        "a,fax,ay->fxy", w, positions[:, atoms] - center[:, None], reference[atoms] - target, optimize=True
-    )
-    u, _, vt = np.linalg.svd(covariance)
-    u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
-    return (positions - center[:, None]) @ (u @ vt) + target
+    return superposed(positions, reference, atoms, w)
 
 
 def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True, weights: Any = None) -> RmsDeviation:

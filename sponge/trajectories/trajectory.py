@@ -13,9 +13,12 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..errors import FileFormatError
+from ..geometry import superposed
 from ..load.mmcif import read_mmcif
 from ..load.pdb import read_pdb
-from ..topology import Topology
+from ..load.whole import make_whole
+from ..topology import Topology, as_atoms
+from .changed import Changed, Unwrapped
 from .dcd import DCDReader
 from .foreign import MDAnalysisReader, MDTrajReader
 from .pdb import PDBReader
@@ -98,6 +101,123 @@ class Trajectory:
             raise TypeError(f"trajectory: a frame is chosen by an integer, frames by a slice, got {key!r}") from None
         except IndexError:
             raise IndexError(f"trajectory: there are {len(self)} frames, got frame {key}") from None
+
+    # -- changed frames ------------------------------------------------------------------------------------------------
+
+    def take(self, atoms: Any) -> Trajectory:
+        """Return the trajectory of some of the atoms.
+
+        Parameters
+        ----------
+        atoms : list, mask or str
+            Indices, or a selection by the positions of the first frame (see `Topology.select`).
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> trajectory = sponge.load_trajectory(sponge.example_files("chignolin")[0])
+        >>> trajectory.take("name CA")
+        Trajectory(1 frames, 10 atoms)
+        """
+        chosen = self._atoms("take", atoms)
+        topology = None if self.topology is None else self.topology.take(chosen)
+        return self._changed(lambda x, box: (x[chosen], box), len(chosen), topology)
+
+    def make_whole(self) -> Trajectory:
+        """Return the trajectory with each molecule in one piece: bound atoms stand at their nearest images.
+
+        The first atom of each molecule stays. Needs a topology with bonds.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> trajectory = sponge.load_trajectory(sponge.example_files("chignolin")[0])
+        >>> trajectory.make_whole()[0].positions.shape
+        (93, 3)
+        """
+        bonds = self._known("make_whole").bonds
+        return self._changed(lambda x, box: (make_whole(x, bonds, box), box))
+
+    def center(self, atoms: Any = None) -> Trajectory:
+        """Return the trajectory with the center of some atoms in the middle of the box, or at 0 if there is none.
+
+        Positions are moved, not wrapped; the center is the mean of positions, so that molecules must be whole.
+
+        Parameters
+        ----------
+        atoms : list, mask or str, optional
+            Indices, or a selection by the positions of the first frame. All by default.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> trajectory = sponge.load_trajectory(sponge.example_files("chignolin")[0])
+        >>> bool((abs(trajectory.center("name CA").take("name CA")[0].positions.mean(0)) < 1e-12).all())
+        True
+        """
+        chosen = self._atoms("center", atoms)
+
+        def moved(x, box):
+            """Move the center of the chosen atoms."""
+            middle = 0.0 if box is None else 0.5 * box.sum(0)
+            return x - x[chosen].mean(0) + middle, box
+
+        return self._changed(moved)
+
+    def superpose(self, reference: Any = None, atoms: Any = None) -> Trajectory:
+        """Return the trajectory with each frame rotated and moved onto a reference; molecules must be whole.
+
+        The box does not turn with the positions, so that the frames have none.
+
+        Parameters
+        ----------
+        reference : (n, 3) array, nm, optional
+            Positions of all atoms. Defaults to the first frame.
+        atoms : list, mask or str, optional
+            Atoms whose deviation is least: indices, or a selection by the positions of the first frame. All by default.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> trajectory = sponge.load_trajectory(sponge.example_files("chignolin")[0])
+        >>> turned = trajectory[0].positions[:, [1, 2, 0]]
+        >>> bool(abs(trajectory.superpose(turned, "backbone")[0].positions - turned).max() < 1e-12)
+        True
+        """
+        chosen = self._atoms("superpose", atoms)
+        target = np.asarray(self[0].positions if reference is None else reference, np.float64)
+        check.shape(target, (self.n, 3), "superpose: reference")
+        weights = np.ones(len(chosen))
+        return self._changed(lambda x, _box: (superposed(x[None], target, chosen, weights)[0], None))
+
+    def unwrap(self) -> Trajectory:
+        """Return the trajectory without jumps across the faces of the box, as `analysis.unwrap` does.
+
+        The first frame stays. A frame follows from all before it: read frames in their order.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> trajectory = sponge.load_trajectory(sponge.example_files("chignolin")[0])
+        >>> trajectory.unwrap()
+        Trajectory(1 frames, 93 atoms)
+        """
+        return Trajectory(Unwrapped(self), self.topology)
+
+    def _changed(self, function, n=None, topology=None):
+        changed = Changed(self, function, self.n if n is None else n)
+        return Trajectory(changed, self.topology if n is None else topology)
+
+    def _known(self, where):
+        if self.topology is None:
+            raise ValueError(f"{where}: a topology is needed (give load_trajectory top=)")
+        return self.topology
+
+    def _atoms(self, where, atoms):
+        if isinstance(atoms, str):
+            first = self[0]
+            atoms = self._known(where).select(atoms, first.positions, first.box)
+        return as_atoms(where, atoms, self.n)
 
     def __repr__(self) -> str:
         return f"Trajectory({len(self)} frames, {self.n} atoms)"

@@ -21,13 +21,21 @@ from ..topology import Topology, as_atoms
 from .changed import Changed, Unwrapped
 from .dcd import DCDReader
 from .foreign import MDAnalysisReader, MDTrajReader
+from .netcdf import NetCDFReader
 from .pdb import PDBReader
 from .reader import Reader
 from .xtc import XTCReader
 
 __all__ = ["Frame", "Trajectory", "is_trajectory", "load_trajectory"]
 
-_READERS = {".dcd": DCDReader, ".xtc": XTCReader, ".pdb": PDBReader, ".ent": PDBReader}
+_READERS = {
+    ".dcd": DCDReader,
+    ".xtc": XTCReader,
+    ".nc": NetCDFReader,
+    ".ncdf": NetCDFReader,
+    ".pdb": PDBReader,
+    ".ent": PDBReader,
+}
 
 
 class Frame(NamedTuple):
@@ -279,7 +287,8 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
     Parameters
     ----------
     path : path, mdtraj.Trajectory, MDAnalysis.Universe or MDAnalysis.AtomGroup
-        A DCD, XTC or PDB file. MDAnalysis has angstrom, files and MDTraj have their own units: all become nm and ps.
+        A DCD, XTC, AMBER NetCDF or PDB file. MDAnalysis has angstrom, files and MDTraj have their own units: all become
+        nm and ps.
     top : System, Structure, Topology or path of a PDB or mmCIF file, optional
         The topology, where the file has none or another one. For a file of some atoms, that of these:
         ``system.topology.take(atoms)``.

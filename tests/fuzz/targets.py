@@ -342,6 +342,27 @@ def models():
     return [b"".join(cell + b"MODEL     %4d\n" % k + body + b"ENDMDL\n" for k in (1, 2, 3)) + b"END\n"]
 
 
+def netcdf_trajectory():
+    from scipy.io import netcdf_file
+
+    buffer = io.BytesIO()
+    file = netcdf_file(buffer, "w", version=2)
+    file.Conventions, file.ConventionVersion = "AMBER", "1.0"
+    for name, size in (("frame", None), ("atom", 4), ("spatial", 3), ("cell_spatial", 3), ("cell_angular", 3)):
+        file.createDimension(name, size)
+    for name, kind, axes in (
+        ("time", "f", ("frame",)),
+        ("coordinates", "f", ("frame", "atom", "spatial")),
+        ("cell_lengths", "d", ("frame", "cell_spatial")),
+        ("cell_angles", "d", ("frame", "cell_angular")),
+    ):
+        variable = file.createVariable(name, kind, axes)
+        for k in range(3):
+            variable[k] = 60.0 + k
+    file.flush()
+    return [buffer.getvalue()]
+
+
 def compressed():
     rng = np.random.default_rng(0)
     water = np.repeat(rng.uniform(0, 2, (20, 3)), 3, axis=0) + rng.normal(0, 0.06, (60, 3))
@@ -387,6 +408,7 @@ TARGETS = {
     "rtf": Target(with_topology("rtf"), lambda: plain("parmed/peptide.rtf.gz"), LOADING, ".rtf", names_file=False),
     "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
     "pdb trajectory": Target(all_frames, models, LOADING, ".pdb"),
+    "netcdf trajectory": Target(all_frames, netcdf_trajectory, LOADING, ".nc"),
     "xtc": Target(all_frames, compressed, LOADING, ".xtc"),
     "dcd": Target(all_frames, Continued(sponge.DCD, ".dcd").seeds, LOADING, ".dcd"),
     # they name the residue

@@ -16,7 +16,7 @@ from triskele.quantum.algorithms.vqd import VQDResult
 from triskele.quantum.algorithms.vqe import VQEResult
 from triskele.sponge import alchemy, analysis
 from triskele.sponge.fitting.fit import Fit, Round
-from triskele.sponge.sampling.metadynamics import FreeEnergyEstimate
+from triskele.sponge.sampling.free_energy_estimate import FreeEnergyEstimate
 
 plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")

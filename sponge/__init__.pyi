@@ -91,6 +91,7 @@ from .run.state import State as State
 from .sampling.abf import ABF as ABF
 from .sampling.amd import AMD as AMD
 from .sampling.gamd import GaMD as GaMD
+from .sampling.hills import Hills as Hills
 from .sampling.metadynamics import Metadynamics as Metadynamics
 from .sampling.multiple_walkers import MultipleWalkers as MultipleWalkers
 from .sampling.opes import OPES as OPES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +18,9 @@ from ..engine.flags import STEP
 from ..engine.program import Phase
 from . import metadynamics_kernels as kernels
 from .free_energy_estimate import FreeEnergyEstimate
+from .hills_file import as_paths, read_hills, read_table
 from .history import find_states
-from .metadynamics_grid import intervals_of
+from .metadynamics_grid import add_hills, intervals_of, scratch_of
 from .variable_bias import VariableBias, per_variable
 
 __all__ = ["Metadynamics"]
@@ -58,14 +60,22 @@ class Metadynamics(VariableBias):
         Steps between records of variables and bias, a divisor of `every`. Defaults to every hill.
     name : str
         Name under which the energy of the bias is reported.
+    hills : path or sequence of paths, optional
+        Files of the hills to begin with, as `Hills` or PLUMED's METAD write them; the fields have the names of the
+        variables. Height, widths, bias factor and pace of this run may be others.
 
     Attributes
     ----------
     axes : list of array
         Values of each variable at the nodes of the grid.
+    hills : (m, 2 d + 2) array or None
+        The hills that the bias began with: centers, widths, the part of the height at which a hill ends (0 for whole
+        ones), and heights in kJ/mol.
 
     Raises
     ------
+    FileFormatError
+        If a file holds no hills of these variables, or some outside of the grid; the message names file and line.
     VariableError
         From a run, when a variable leaves the grid, or it or its gradient is not defined.
 
@@ -87,6 +97,8 @@ class Metadynamics(VariableBias):
     [90, 90]
     """
 
+    hills: np.ndarray | None = None  # an attribute of the object only where given: older checkpoints have none
+
     def __init__(
         self,
         cvs: CollectiveVariable | Sequence[CollectiveVariable],
@@ -98,6 +110,7 @@ class Metadynamics(VariableBias):
         grid: Any = None,
         record: int | None = None,
         name: str = "metadynamics",
+        hills: Any = None,
     ):
         where = type(self).__name__
         self.name = name
@@ -124,17 +137,21 @@ class Metadynamics(VariableBias):
         self._shape = np.array([[n, v.period is not None] for n, v in zip(nodes, self.cvs)], np.int64)
         self._range = np.array([[low, (high - low) / n, s] for (low, high, n), s in zip(self.grid, self.sigma)])
         self._grid = np.zeros((2**d, math.prod(nodes)))
-        reach = int(max(np.ceil(kernels.REACH * self._range[:, 2] / self._range[:, 1]))) * 2 + 3
-        self._scratch = kernels.Scratch(np.zeros((3, reach), np.int64), np.zeros((3, 2, reach)))
+        self._scratch = scratch_of(self._range)
         self._surface = kernels.Grid(self._shape, self._range, self._grid)
         self._active = np.ones(1, np.int64)
         self._now = np.zeros(1)
         self._options = np.array([self.height, 0.0, 1.0, 0.0])
+        self._common: np.ndarray | None = None  # the grid that all walkers agreed on last
+        self._past = [] if hills is None else as_paths(hills)
+        if hills is not None:
+            self.hills = np.concatenate([read_hills(path).on(self.cvs, self.grid) for path in self._past])
+            add_hills(self.hills, self._surface)
+            self._common = self._grid.copy()
         self._temperature: float | None = None
         self._set_temperature(temperature)
         self._table, self._counts = np.zeros((_ROWS, d + 4)), np.zeros(2, np.int64)
         self._full: list[np.ndarray] = []  # filled tables, which no longer change
-        self._common: np.ndarray | None = None  # the grid that all walkers agreed on last
         self._shared = 0  # rows whose hills are in it
 
     def _set_temperature(self, temperature):
@@ -144,6 +161,83 @@ class Metadynamics(VariableBias):
         beta = 1 / (units.GAS_CONSTANT * temperature)
         damping = 0.0 if self.bias_factor is None else 1 / (self.bias_factor - 1)
         self._options[1:] = beta * damping, beta * (1 + damping), beta * damping
+        if self.hills is not None:
+            self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
+
+    @classmethod
+    def from_files(cls, hills: Any, states: Any, temperature: float, grid: Any = None, past: Any = ()) -> Metadynamics:
+        """Return the bias of a run that is over, with its recorded states, for `weights` and `free_energy`.
+
+        The hills are added again in the order of their times, so that each state gets the bias and the constant c(t) of
+        the hills before it. The bias is frozen and takes no part in simulations, which need the variables themselves.
+
+        Parameters
+        ----------
+        hills : path or sequence of paths
+            The hills that the run has added, as `Hills` or PLUMED's METAD write them. Several files are those of
+            walkers.
+        states : path
+            The variables along the run, under the names that they have in `hills`: a file of `Variables`, or PLUMED's
+            COLVAR. States have the numbers of its column ``step``; without it, they are counted from 0.
+        temperature : float, K
+        grid : sequence, optional
+            As of `Metadynamics`. By default, a variable without a period goes three widths beyond all hills and states.
+        past : path or sequence of paths, optional
+            Files of the hills that the run began with.
+
+        Raises
+        ------
+        FileFormatError
+            If the files are damaged or do not belong together; the message names file and line.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from triskele import sponge
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> hills, states = folder / "HILLS", folder / "COLVAR"
+        >>> fields = "#! FIELDS time d sigma_d height biasf"
+        >>> _ = hills.write_text("\\n".join([fields, "1 0.30 0.05 1.2 10", "2 0.40 0.05 1.1 10", ""]))
+        >>> _ = states.write_text("\\n".join(["#! FIELDS time d", "1 0.30", "2 0.40", "3 0.35", ""]))
+        >>> old = sponge.Metadynamics.from_files(hills, states, temperature=300)
+        >>> old.weights().round(2).tolist()
+        [0.32, 0.29, 0.4]
+        """
+        early, own = ([read_hills(path) for path in as_paths(given)] for given in (past, hills))
+        names, files, table = own[0].names, [*early, *own], read_table(states)
+        points, together = table.columns(names), np.concatenate([file.ordered(names) for file in files])
+        d, gamma = len(names), own[0].factors[0]
+        for file in own:
+            file.table.refuse(file.factors != gamma, f"biasf must stay {gamma:g}", file.factors)
+        cvs = [CollectiveVariable(n, np.zeros(1, np.int64), _unknown, p) for n, p in zip(names, own[0].periods)]
+        if grid is None:
+            found, margin = np.concatenate([points, together[:, :d]]), 3 * together[:, d : 2 * d].max(axis=0)
+            ends = np.transpose([found.min(axis=0) - margin, found.max(axis=0) + margin]).tolist()
+            grid = [None if v.period else end for v, end in zip(cvs, ends)]
+        sigma, height = together[:, d : 2 * d].min(axis=0), together[:, -1].max() or 1.0
+        factor = None if gamma == np.inf else gamma
+        bias = cls(cvs, sigma, height, 1, factor, temperature, grid).freeze()
+        together = np.concatenate([file.on(cvs, bias.grid) for file in files])
+        for k, (variable, (low, high, _)) in enumerate(zip(cvs, bias.grid)):
+            table.check_values(names[k], points[:, k], variable, low, high)
+        times = [*(np.full(len(file.hills), -np.inf) for file in early), *(file.table.times() for file in own)]
+        cls._replay(bias, together, np.concatenate(times), points, table)
+        return bias
+
+    def _replay(self, hills, times, points, table):
+        """Add hills [m, 2 d + 2] in the order of `times`, and make records of the states at `points`."""
+        order = np.argsort(times, kind="stable")
+        hills = hills[order]
+        numbers = table.columns(["step"])[:, 0] if "step" in table.fields else np.arange(len(points))
+        # a hill counts from the state after it; times have 6 decimals
+        counts, starts = np.unique(np.searchsorted(times[order], table.times() - 1e-5), return_index=True)
+        done, parts = 0, []
+        for count, some in zip(counts.tolist(), np.split(points, starts[1:])):
+            add_hills(hills[done:count], self._surface)
+            done, now = count, kernels.constant(self._grid[0], *self._options[2:])
+            parts.append(np.column_stack([some, self.bias(*some.T), np.full(len(some), now)]))
+        add_hills(hills[done:], self._surface)
+        self._full = [np.column_stack([numbers, np.concatenate(parts), np.zeros(len(points))])]
 
     # -- in a simulation -----------------------------------------------------------------------------------------------
 
@@ -237,8 +331,18 @@ class Metadynamics(VariableBias):
         """Heights of the hills added at the recorded states [m] in kJ/mol, 0 where none was."""
         return self._records()[:, -1]
 
-    def _records(self):
-        return np.concatenate([*self._full, self._table[: self._counts[0]]])
+    def _records(self, first=0):
+        whole = min(first // _ROWS, len(self._full))
+        return np.concatenate([*self._full[whole:], self._table[: self._counts[0]]])[first - whole * _ROWS :]
+
+    def hills_from(self, first: int) -> tuple[int, np.ndarray]:
+        """Return the number of records, and step, variables and height of hills from record `first` on [k, d + 2]."""
+        rows = self._records(first)
+        return first + len(rows), np.delete(rows[rows[:, -1] > 0], (-3, -2), axis=1)
+
+    def began_with(self, path: str) -> bool:
+        """Return True if a file is one of those that the hills before the run came from."""
+        return os.path.realpath(path) in map(os.path.realpath, self._past)
 
     def bias(self, *values: Any) -> np.ndarray:
         """The bias in kJ/mol.
@@ -420,9 +524,7 @@ class Metadynamics(VariableBias):
 
     def news(self):
         """Centers and heights of the hills since the last `receive`."""
-        rows = self._records()[self._shared :]
-        rows = rows[rows[:, -1] > 0]
-        return {"hills": np.column_stack([rows[:, 1:-3], rows[:, -1]])}
+        return {"hills": self.hills_from(self._shared)[1][:, 1:]}
 
     def receive(self, news):
         """Put the hills of all walkers on the grid that they had in common before."""
@@ -439,6 +541,10 @@ class Metadynamics(VariableBias):
         self._grid[:] = self._common
         self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
         self._shared = len(self._full) * _ROWS + int(self._counts[0])
+
+
+def _unknown(*_):
+    raise TypeError("a variable of Metadynamics.from_files has recorded values alone (give it itself, with hills=...)")
 
 
 def _log(density):

@@ -1,4 +1,4 @@
-"""Grids of `Metadynamics`, from what users say of them."""
+"""Grids of `Metadynamics`: from what users say of them, and hills of any widths on them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..cv.variable import CollectiveVariable
+from . import metadynamics_kernels as kernels
 
-__all__ = ["intervals_of"]
+__all__ = ["add_hills", "intervals_of", "scratch_of"]
 
 _MOST_NODES = 10_000_000
 # of grids of that many variables; interpolation is right to 1e-5 and 1e-4 of a hill's height
@@ -70,3 +71,18 @@ def intervals_of(
             f"{' x '.join(map(str, nodes))} (fewer intervals)"
         )
     return found
+
+
+def scratch_of(range_: np.ndarray) -> kernels.Scratch:
+    """Return memory for hills of the widths in `range_` [d, 3]."""
+    reach = int(max(np.ceil(kernels.REACH * range_[:, 2] / range_[:, 1]))) * 2 + 3
+    return kernels.Scratch(np.zeros((3, reach), np.int64), np.zeros((3, 2, reach)))
+
+
+def add_hills(hills: np.ndarray, surface: kernels.Grid) -> None:
+    """Add hills [m, 2 d + 2], which are centers, widths, the part of the height where they end, and heights."""
+    d = len(surface.range)
+    changes = np.flatnonzero(np.diff(hills[:, d:-1], axis=0).any(axis=1)) + 1
+    for part in filter(len, np.split(hills, changes)):
+        own = surface._replace(range=np.column_stack([surface.range[:, :2], part[0, d : 2 * d]]))
+        kernels.add_hills(part[:, :d].copy(), part[:, -1].copy(), own, scratch_of(own.range), float(part[0, -2]))

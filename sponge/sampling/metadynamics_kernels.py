@@ -103,8 +103,11 @@ def interpolate(s, grid, at, basis, slopes):
 
 
 @device
-def add_hill(s, height, grid, scratch):
-    """Add a Gaussian at `s` [d]; on periodic axes all its images."""
+def add_hill(s, height, grid, scratch, floor):
+    """Add a Gaussian at `s` [d]; on periodic axes all its images.
+
+    With a `floor` above 0, the hill is PLUMED's (g - floor) / (1 - floor), which ends where the Gaussian g is `floor`.
+    """
     (shape, range_, values), (places, factors) = grid, scratch
     d = shape.shape[0]
     for k in range(3):
@@ -136,7 +139,11 @@ def add_hill(s, height, grid, scratch):
                 w = height * factors[0, p0, a] * factors[1, p1, b]
                 at = (places[0, a] * n1 + places[1, b]) * n2
                 for c in range(1, 1 + places[2, 0]):
-                    values[part, at + places[2, c]] += w * factors[2, p2, c]
+                    if floor == 0.0:
+                        values[part, at + places[2, c]] += w * factors[2, p2, c]
+                    elif factors[0, 0, a] * factors[1, 0, b] * factors[2, 0, c] > floor:
+                        below = height * floor if part == 0 else 0.0
+                        values[part, at + places[2, c]] += (w * factors[2, p2, c] - below) / (1.0 - floor)
 
 
 @device
@@ -192,15 +199,15 @@ def deposit(chunk, flags, code, ahead, record, every, active, values, bias, opti
     if state % every == 0 and active[0]:
         height = options[0] * math.exp(-options[1] * bias[()])
         row[d + 3] = height
-        add_hill(values, height, grid, scratch)
+        add_hill(values, height, grid, scratch, 0.0)
         now[0] = offset(grid.values[0], options[2], options[3])
 
 
 @kernel(nogil=True)
-def add_hills(hills, weights, grid, scratch):
+def add_hills(hills, weights, grid, scratch, floor=0.0):
     """Add hills at `hills` [m, d] with heights `weights` [m]."""
     for i in range(len(hills)):
-        add_hill(hills[i], weights[i], grid, scratch)
+        add_hill(hills[i], weights[i], grid, scratch, floor)
 
 
 @kernel(nogil=True)

@@ -375,6 +375,32 @@ def compressed():
     ]
 
 
+def hills():
+    head = "#! FIELDS time phi psi sigma_phi sigma_psi height biasf\n#! SET multivariate false\n#! SET kerneltype "
+    ends = "".join(
+        f"#! SET {end}_{name} {sign}pi\n" for name in ("phi", "psi") for end, sign in (("min", "-"), ("max", ""))
+    )
+    rows = np.random.default_rng(0).uniform(-3, 3, (20, 2))
+    text = "".join(f"{k:10.3f} {a:.9f} {b:.9f} 0.35 0.3 1.37 8\n" for k, (a, b) in enumerate(rows))
+    states = "".join(f" {k:.6f} {a:.4f} {b:.4f}\n" for k, (a, b) in enumerate(rows))
+    Path("whole.hills").write_text(whole := f"{head}gaussian\n{ends}{text}")
+    Path("whole.colvar").write_text(f"#! FIELDS time phi psi\n{states}")
+    return [whole.encode(), f"{head}stretched-gaussian\n{ends}{text}".encode()]
+
+
+def states():
+    hills()
+    rows = np.random.default_rng(1).uniform(-3, 3, (20, 2))
+    table = "".join(f"{k},{k / 1000},{a!r},{b!r}\n" for k, (a, b) in enumerate(rows.tolist()))
+    return [Path("whole.colvar").read_bytes(), f"step,time [ps],phi,psi\n{table}".encode()]
+
+
+def start_with_hills(path):
+    phi, psi = sponge.cv.torsion(4, 6, 8, 14, name="phi"), sponge.cv.torsion(6, 8, 14, 16, name="psi")
+    sponge.Metadynamics([phi, psi], 0.35, height=1.2, every=100, hills=path)
+    sponge.Metadynamics.from_files(path, "whole.colvar", 300, grid=[90, 90])
+
+
 def all_frames(path):
     trajectory = sponge.load_trajectory(path)
     for frame in trajectory[:5]:
@@ -410,6 +436,13 @@ TARGETS = {
     "pdb trajectory": Target(all_frames, models, LOADING, ".pdb"),
     "netcdf trajectory": Target(all_frames, netcdf_trajectory, LOADING, ".nc"),
     "xtc": Target(all_frames, compressed, LOADING, ".xtc"),
+    "hills": Target(start_with_hills, hills, (FileFormatError,), ".hills"),
+    "states": Target(
+        lambda path: sponge.Metadynamics.from_files("whole.hills", path, 300, grid=[90, 90]),
+        states,
+        (FileFormatError,),
+        ".colvar",
+    ),
     "dcd": Target(all_frames, Continued(sponge.DCD, ".dcd").seeds, LOADING, ".dcd"),
     # they name the residue
     "pdb with forcefield": Target(

@@ -6,4 +6,4 @@ none of them.
 
 __all__ = ["__version__"]
 
-__version__ = "0.12.0"  # the one place: pyproject.toml reads it from here
+__version__ = "0.13.0"  # the one place: pyproject.toml reads it from here

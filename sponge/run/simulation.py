@@ -356,8 +356,9 @@ class Simulation(Observables):
 
         Parameters
         ----------
-        restrain : (m,) int, optional
-            Atoms to hold where they are. Defaults to the heavy atoms of molecules that have more than one.
+        restrain : list, mask or str, optional
+            Atoms to hold where they are: indices, or a selection such as "protein". Defaults to the heavy atoms of
+            molecules that have more than one.
         k : float, kJ/mol/nm^2
             Force constant, which falls to 0 during the release.
         start : float, K

@@ -144,7 +144,7 @@ class Metadynamics(VariableBias):
         self._options = np.array([self.height, 0.0, 1.0, 0.0])
         self._common: np.ndarray | None = None  # the grid that all walkers agreed on last
         self._past = [] if hills is None else as_paths(hills)
-        if hills is not None:
+        if self._past:
             self.hills = np.concatenate([read_hills(path).on(self.cvs, self.grid) for path in self._past])
             add_hills(self.hills, self._surface)
             self._common = self._grid.copy()

@@ -335,7 +335,7 @@ class RadialFunctions:
         own[atoms] = np.arange(len(atoms))
         width, places = listed.rows.shape[1] + 16 * elements, len(listed.atoms) + 1
         entries, partners = aligned_zeros((n, width), np.int32), aligned_zeros((n, width), np.int32)
-        spans, numbers, kinds = np.zeros((n, elements + 1), np.int64), *np.zeros((2, places), np.int32)
+        spans, (numbers, kinds) = np.zeros((n, elements + 1), np.int64), np.zeros((2, places), np.int32)
         first, spacing, deviation = network.grid
         # square of the cut-off; 1/cut-off; the first center; 1/spacing; 1/(2 s^2), exp(-1/s^2) with s in spacings
         half = 0.5 * (spacing / deviation) ** 2

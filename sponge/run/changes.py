@@ -17,6 +17,7 @@ from ..engine.flags import FORCES_STALE
 from ..potential import parameter
 
 if TYPE_CHECKING:
+    from ..engine.engine import Engine, Runner
     from .simulation import Simulation
 
 __all__ = ["Changes", "Ramp", "Settings", "ramp"]
@@ -78,8 +79,8 @@ def ramp(start: Any, end: Any, over: str | float | None = None) -> Ramp:
 class Settings:
     """Settings of a simulation by name: "temperature" and other fields, or "potential/parameter"."""
 
-    def __init__(self, sim: Simulation):
-        self.sim = sim
+    def __init__(self, sim: Simulation, engine: Engine, runner: Runner, changed: Callable[[], None]):
+        self.sim, self.engine, self.runner, self.changed = sim, engine, runner, changed
         self._first: dict[str, np.ndarray] = {}  # values that were there before the first change
         self.present: dict[str, np.ndarray] = {}  # of what has been changed
 
@@ -93,7 +94,7 @@ class Settings:
     def cheap(self, name: str) -> bool:
         """Return True if the phases of a step need not be made anew for a change."""
         potential, slash, key = name.partition("/")
-        return bool(slash) and key in self.sim._engine.plans[potential].updates
+        return bool(slash) and key in self.engine.plans[potential].updates
 
     def check(self, name: str, value: Any) -> tuple[np.ndarray, dict[str, Any]]:
         """Return a value in the shape of the setting, and integrator and barostat with it; raise if it cannot be."""
@@ -115,15 +116,15 @@ class Settings:
             return
         if parts:
             vars(sim).update(parts)
-            sim._runner.renew()
+            self.runner.renew()
         else:
             potential, _, key = name.partition("/")
             sim.system[potential].params[key][...] = value
             sim.system[potential].check(sim.system)
-            sim._engine.param_changed(potential, key)
-        sim._engine.flags[FORCES_STALE] = 1
+            self.engine.param_changed(potential, key)
+        self.engine.flags[FORCES_STALE] = 1
         vars(sim).pop("_observer", None)
-        sim._made_from.accept()
+        self.changed()
 
     def _holders(self, name):
         """The integrator and the barostat, by these words, if they have the field `name`."""
@@ -172,8 +173,6 @@ class Changes:
         """Let the steps inside make these changes."""
         sim = self._settings.sim
         vars(sim)["_changes"] = self
-        if self._values:
-            sim._lists.state_changed()
         try:
             yield
         finally:
@@ -220,4 +219,4 @@ def _function(name, value, length):
                 f"later than the one before, got {value}"
             )
         return lambda time: value[np.searchsorted(times, time, side="right") - 1][1]
-    return lambda time: value
+    return lambda _: value

@@ -147,7 +147,7 @@ class Simulation(Observables):
         check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
-        self._settings = Settings(self)
+        self._settings = Settings(self, self._engine, self._runner, lambda: self._made_from.accept())
         self._changes = Changes(self._settings)  # which the present run makes
         self._freedom = freedom_of(self._engine)
         warn_of_leak(system, self.sampling)
@@ -443,6 +443,8 @@ class Simulation(Observables):
             self._resume(saver.path, target)
             reporters.append(saver)
         with changes.made():
+            if change:
+                self._lists.state_changed()
             run(self, target - self.step, reporters)
         if saver not in (None, checkpoint) and self.step == target and self.step % saver.every:
             self.save(saver.path)

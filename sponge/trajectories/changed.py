@@ -33,6 +33,7 @@ class Unwrapped(Reader):
         self._trajectory = trajectory
         self.frames, self.n = len(trajectory), trajectory.n
         self._last = -1
+        self._unwrapped = self._wrapped = np.empty((0, 3))
 
     def read(self, k: int) -> tuple[np.ndarray, np.ndarray | None, float | None]:
         """See `Reader`."""

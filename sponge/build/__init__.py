@@ -9,6 +9,7 @@ from .crystal import crystal
 from .hydrogens import add_hydrogens
 from .immerse import immerse
 from .pack import pack
+from .prepare import prepare
 from .small_molecule import small_molecule
 from .solvate import solvate
 from .virtual_sites import add_virtual_sites
@@ -20,6 +21,7 @@ __all__ = [
     "crystal",
     "immerse",
     "pack",
+    "prepare",
     "small_molecule",
     "solvate",
     "water_box",

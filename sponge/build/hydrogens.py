@@ -14,6 +14,7 @@ from triskele.core.extend import check, optional, said
 
 from ..load.structure import Structure
 from ..system import System
+from .gaps import end_chains_at_gaps
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 
 __all__ = ["add_hydrogens"]
@@ -91,7 +92,7 @@ def add_hydrogens(
         check.kind(source, (str, os.PathLike, None), f"{where}: forcefield", "names or paths")
     app = openmm_app(where)
     states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
-    topology, positions = to_openmm(structure, app)
+    topology, positions = to_openmm(end_chains_at_gaps(structure), app)
     if missing_atoms or replace_nonstandard:
         topology, positions = _complete(topology, positions, app, missing_atoms, replace_nonstandard)
     if forcefield is None:

@@ -98,8 +98,10 @@ class Settings:
 
     def check(self, name: str, value: Any) -> tuple[np.ndarray, dict[str, Any]]:
         """Return a value in the shape of the setting, and integrator and barostat with it; raise if it cannot be."""
-        shape = self.get(name).shape
-        value = check.finite(np.asarray(value, np.float64), f"run: {name!r}")
+        shape, given = self.get(name).shape, np.asarray(value)
+        if given.dtype.kind not in "iuf":
+            raise TypeError(f"run: {name!r} must be a number or an array of numbers, got {value!r:.80}")
+        value = check.finite(given.astype(np.float64), f"run: {name!r}")
         if value.shape not in ((), shape):
             raise ValueError(f"run: {name!r} must be a number or have shape {shape}, got shape {value.shape}")
         value = np.array(np.broadcast_to(value, shape))

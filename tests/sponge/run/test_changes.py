@@ -147,6 +147,7 @@ def test_what_comes_after_a_run_with_changes(tmp_path):
         ({"temperature": sponge.ramp(300, -1)}, "temperature must be a positive number"),
         ({"temperature": lambda time: 1 / time if time else np.nan}, "'temperature' must be finite, got nan"),
         ({"restraint/k": np.ones(3)}, r"'restraint/k' must be a number or have shape \(20,\), got shape \(3,\)"),
+        ({"temperature": "300 K"}, "'temperature' must be a number or an array of numbers, got '300 K'"),
         ({"temperature": [("1 ps", 300)]}, "pairs of time and value, the first at 0"),
         ("temperature", "change must be a dictionary"),
     ],

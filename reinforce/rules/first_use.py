@@ -6,6 +6,7 @@ holds them, and a game or environment asks for it here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -33,4 +34,8 @@ def register(load: Callable[[], Checks]) -> None:
 
 def checks() -> Checks:
     """Return the module of checks, imported on first use."""
+    from numba.core.errors import NumbaExperimentalFeatureWarning
+
+    # of games whose records begin alike, Numba looks at the functions of both, and then takes the right ones
+    warnings.filterwarnings("ignore", ".*has been considered a subtype", NumbaExperimentalFeatureWarning)
     return _load()

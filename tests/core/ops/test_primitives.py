@@ -13,7 +13,8 @@ from triskele.core.graph.trace import bind
 from triskele.core.ops.define import elementwise, ufunc_loop
 from triskele.core.testing import check_grads, check_op
 
-OURS = {name: p for name, p in PRIMITIVES.items() if p.spec.__module__.startswith("triskele.core.ops")}
+# those of `core.elementwise` have a hash after a colon in their names, whatever has been imported before
+OURS = {n: p for n, p in PRIMITIVES.items() if p.spec.__module__.startswith("triskele.core.ops") and ":" not in n}
 
 
 @pytest.mark.parametrize("name", sorted(n for n, p in OURS.items() if p.samples or p.domain))

@@ -1,5 +1,6 @@
 """Runs from TOML files: the same as in Python; every unknown key is an error that names the nearest known ones."""
 
+import inspect
 import re
 import shutil
 import textwrap
@@ -160,6 +161,7 @@ def test_the_template_documents_every_key_and_runs(tmp_path, monkeypatch):
             "compressibility",
             "velocities",
             "double",
+            *inspect.signature(sponge.Simulation.equilibrate).parameters,
         }
     )
     path.write_text(text.replace('time = "10 ps"', "steps = 10").replace("every = ", "every = 5 #"))
@@ -173,9 +175,10 @@ def test_options_of_the_template_are_taken_when_they_are_uncommented(tmp_path):
     text = path.read_text()
     head, *sections = re.split(r"^(?=\[)", text, flags=re.M)
     chosen = [re.sub(r"^# (?!type)(\w+ = )", r"\1", s, flags=re.M).split("# type")[0] for s in sections]
-    gb = next(i for i, s in enumerate(chosen) if s.startswith("[nonbonded]"))
-    chosen[gb] = chosen[gb].replace("# [implicit_solvent]", "[implicit_solvent]")
-    log = "".join(s for s in chosen).replace("velocities = false", "").replace("double = false", "")
+    text = "".join(chosen)
+    for name in ("implicit_solvent", "equilibrate"):
+        text = text.replace(f"# [{name}]", f"[{name}]")
+    log = text.replace("velocities = false", "").replace("double = false", "")
     path.write_text(log)
     assert set(read_config(path)) == set(config._SECTIONS)
 

@@ -52,7 +52,8 @@ def stub():
             f", {p.name}: {p.annotation} = ..." for p in parameters[maker.arguments :] if p.name != "num_qubits"
         )
         lines.append(f"    def {name}(self, {first}, /, *qubits: int{options}) -> Self: ...")
-    lines = [line if len(line) <= 120 else line.replace("(self, ", "(\n        self, ") for line in lines]
+    wrapped = [line.replace("(self, ", "(\n        self, ").replace(") -> Self", "\n    ) -> Self") for line in lines]
+    lines = [line if len(line) <= 120 else other for line, other in zip(lines, wrapped)]
     return HEADER + "\n".join(lines) + "\n\ndef hint(gate: Any, qubit: Any) -> str: ...\n"
 
 

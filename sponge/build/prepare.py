@@ -90,8 +90,8 @@ def prepare(
     t = structure.topology
     report += [f"ended a chain at the gap between {_name(t, k)} and {_name(t, k + 1)}" for k in gaps(t).tolist()]
     full = add_hydrogens(structure, ph, missing_atoms=True, replace_nonstandard=True)
-    named = from_openmm(*to_openmm(structure, openmm_app("prepare")), None)  # atoms under the names that `full` has
-    report += _added(named.topology, full.topology)
+    renamed, positions = to_openmm(structure, openmm_app("prepare"))  # atoms under the names that `full` has
+    report += _added(from_openmm(renamed, positions, None).topology, full.topology)
     ready = solvate(full, forcefield, padding=padding, ionic_strength=ionic_strength, shape=shape, seed=seed)
     new = Counter(ready.topology.residue_names[len(full.topology.residue_names) :].tolist())
     edge = np.linalg.norm(np.asarray(ready.box)[0])

@@ -21,9 +21,9 @@ from triskele.core.extend import check
 from . import box as boxes
 from .elements import SYMBOLS, is_metal
 from .residues import standard_residue
-from .topology import Topology, as_vectors
+from .topology import Topology, as_atoms, as_vectors
 
-__all__ = ["select"]
+__all__ = ["chosen_atoms", "select"]
 
 # Names that MDAnalysis takes for protein, nucleic acids and water, and that are no standard residues with known bonds
 _OTHER = {
@@ -100,6 +100,14 @@ _RANGE = re.compile(r"(-?\d+)([A-Za-z]?)(?:(?:\s*:\s*|\s+to\s+|\s+-\s+|-)(-?\d+)
 def select(topology: Topology, text: str, positions: Any = None, box: Any = None) -> np.ndarray:
     """Indices of the atoms that `text` selects, ascending; see `Topology.select`."""
     return np.flatnonzero(_Parser(topology, check.kind(text, str, "select: selection"), positions, box).mask())
+
+
+def chosen_atoms(where: str, system: Any, atoms: Any) -> np.ndarray:
+    """Indices of atoms of a system from a selection, by its own positions, or as for `as_atoms`."""
+    found = system.select(atoms) if isinstance(atoms, str) else atoms
+    if isinstance(atoms, str) and not len(found):
+        raise ValueError(f"{where}: atoms must select at least one atom, got none by {atoms!r}")
+    return as_atoms(where, found, system.n)
 
 
 class _Parser:

@@ -46,8 +46,8 @@ class Plan:
     after : list of Phase
         Run between the stages and the sum of forces.
     updates : dict of str to callable
-        What to call after a value of the potential's `params` has changed, by its name; a change of another makes all
-        plans anew.
+        What to call after a value of the potential's `params` has changed, by its name; a change of another rebuilds
+        all plans.
     undo : callable, optional
         For a plan that starts from what its last evaluation left, such as a solution: go back to what that started
         from. `Engine.measure` calls it.

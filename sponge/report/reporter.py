@@ -11,7 +11,7 @@ from triskele.core.extend import check
 from ..errors import ReporterError
 from ..protocols import SimulationLike
 from ..sealed import Sealed
-from ..topology import as_atoms
+from ..selection import chosen_atoms
 
 if TYPE_CHECKING:
     from ..run.simulation import Simulation
@@ -104,11 +104,8 @@ class OfAtoms(Reporter):
 
     def open(self, sim: SimulationLike) -> None:
         """Find the atoms and their topology."""
-        name, topology = type(self).__name__, sim.system.topology
-        atoms = sim.system.select(self.atoms) if isinstance(self.atoms, str) else self.atoms
-        if isinstance(self.atoms, str) and not len(atoms):
-            raise ValueError(f"{name}: atoms must select at least one atom, got none by {self.atoms!r}")
-        self._chosen = as_atoms(name, atoms, topology.n)
+        topology = sim.system.topology
+        self._chosen = chosen_atoms(type(self).__name__, sim.system, self.atoms)
         self._topology = topology if self.atoms is None else topology.take(self._chosen)
         super().open(sim)
 

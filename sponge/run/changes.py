@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Changes", "Ramp", "Settings", "ramp"]
 
 _OFTEN = 10  # steps between changes of what plans read in place
-_SELDOM, _MOST = 100, 500  # least number of steps, and most changes, where phases have to be made anew
+_SELDOM, _MOST = 100, 500  # least number of steps, and most changes, where the phases must be rebuilt
 _NEVER = 2**62  # steps
 _FIXED = ("timestep", "constraint_tolerance", "chain", "every")
 
@@ -92,7 +93,7 @@ class Settings:
         return np.asarray(getattr(self._holders(name)[0][1], name), np.float64)
 
     def cheap(self, name: str) -> bool:
-        """Return True if the phases of a step need not be made anew for a change."""
+        """Return True if a change leaves the phases of a step as they are."""
         potential, slash, key = name.partition("/")
         return bool(slash) and key in self.engine.plans[potential].updates
 
@@ -108,6 +109,15 @@ class Settings:
         plain = tuple(value.tolist()) if shape else float(value)
         return value, {} if "/" in name else {p: replace(thing, **{name: plain}) for p, thing in self._holders(name)}
 
+    def test(self, name: str, value: Any) -> None:
+        """Raise if a value cannot be, by what its potential says of it, too."""
+        value, _ = self.check(name, value)
+        if "/" in name:
+            potential, _, key = name.partition("/")
+            trial = copy.copy(self.sim.system[potential])
+            trial.params = {**trial.params, key: value}
+            trial.check(self.sim.system)
+
     def set(self, name: str, value: Any) -> None:
         """Change a setting."""
         sim, old = self.sim, self.get(name)
@@ -122,7 +132,6 @@ class Settings:
         else:
             potential, _, key = name.partition("/")
             sim.system[potential].params[key][...] = value
-            sim.system[potential].check(sim.system)
             self.engine.param_changed(potential, key)
         self.engine.flags[FORCES_STALE] = 1
         vars(sim).pop("_observer", None)
@@ -151,7 +160,7 @@ class Settings:
 
 
 class Changes:
-    """What a run changes; nothing by default."""
+    """The settings that a run changes. The default changes none."""
 
     def __init__(
         self,
@@ -164,10 +173,13 @@ class Changes:
         self._settings, self._begin, self._end, self._timestep = settings, begin, begin + steps, timestep
         self._values: dict[str, Callable[[float], Any]] = {}
         self._every: dict[str, int] = {}
+        self._untested: set[str] = set()  # names of user functions, whose values are known when they are due
         for name, value in check.kind(change, Mapping, "run: change", "a dictionary of names and values").items():
-            self._values[name] = wanted = _function(name, value, steps * timestep)
-            for time in (0.0, steps * timestep):
-                settings.check(name, wanted(time))
+            self._values[name], times = _function(name, value, steps * timestep)
+            if callable(value):
+                self._untested.add(name)
+            for time in times:
+                settings.test(name, self._values[name](time))
             self._every[name] = _OFTEN if settings.cheap(name) else max(_SELDOM, -(-steps // _MOST))
 
     @contextmanager
@@ -188,7 +200,10 @@ class Changes:
         """Set what changes at `step`; at the end of the run, everything."""
         for name, value in self._values.items():
             if step == self._end or (step - self._begin) % self._every[name] == 0:
-                self._settings.set(name, value((step - self._begin) * self._timestep))
+                new = value((step - self._begin) * self._timestep)
+                if name in self._untested:
+                    self._settings.test(name, new)
+                self._settings.set(name, new)
 
     def highest(self) -> float:
         """The highest temperature of the run in K, as a look at each change tells; 0 if it does not change."""
@@ -208,11 +223,11 @@ def _numbers(thing):
 
 
 def _function(name, value, length):
-    """The value of a setting as a function of time in ps."""
+    """The value of a setting as a function of time in ps, and times of a run between whose values all others lie."""
     if isinstance(value, Ramp):
-        return lambda time: value.at(time, length)
+        return lambda time: value.at(time, length), (0.0, length)
     if callable(value):
-        return value
+        return value, (0.0, length)
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, (list, tuple)) and len(v) == 2 for v in value):
         times = [units.parse_time(time) for time, _ in value]
         if times != sorted(times) or times[0] != 0:
@@ -220,5 +235,5 @@ def _function(name, value, length):
                 f"run: the steps of {name!r} must be pairs of time and value, the first at 0 and each "
                 f"later than the one before, got {value}"
             )
-        return lambda time: value[np.searchsorted(times, time, side="right") - 1][1]
-    return lambda _: value
+        return lambda time: value[np.searchsorted(times, time, side="right") - 1][1], times
+    return lambda _: value, (0.0,)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..potentials.restraints import PositionRestraint
-from ..topology import Topology, as_atoms
+from ..selection import chosen_atoms
+from ..topology import Topology
 from .changes import ramp
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def equilibrate(
         raise ValueError(f"equilibrate: needs an integrator with a temperature, got {type(bath).__name__}")
     system = copy.copy(sim.system)
     system.potentials, system.box = list(system.potentials), state.box
-    if isinstance(restrain, str):
-        restrain = sim.system.select(restrain)
-    atoms = solute_atoms(system.topology) if restrain is None else as_atoms("equilibrate", restrain, system.n)
+    atoms = solute_atoms(system.topology) if restrain is None else chosen_atoms("equilibrate", sim.system, restrain)
     held = system.add(PositionRestraint(atoms, k, state.positions[atoms], name=_NAME))
     bath, begin = replace(bath, temperature=start), {"positions": state.positions}
     for name, time, barostat, change in (

@@ -147,6 +147,8 @@ def test_what_comes_after_a_run_with_changes(tmp_path):
         ({"temperature": sponge.ramp(300, -1)}, "temperature must be a positive number"),
         ({"temperature": lambda time: 1 / time if time else np.nan}, "'temperature' must be finite, got nan"),
         ({"restraint/k": np.ones(3)}, r"'restraint/k' must be a number or have shape \(20,\), got shape \(3,\)"),
+        ({"restraint/width": sponge.ramp(0, -1)}, "width must be >= 0, got -1.0"),
+        ({"restraint/width": [(0, 0), ("1 ps", -2)]}, "width must be >= 0, got -2.0"),
         ({"temperature": "300 K"}, "'temperature' must be a number or an array of numbers, got '300 K'"),
         ({"temperature": [("1 ps", 300)]}, "pairs of time and value, the first at 0"),
         ("temperature", "change must be a dictionary"),
@@ -157,6 +159,14 @@ def test_a_run_that_cannot_be_ends_before_its_first_step(change, message):
     with pytest.raises((ValueError, TypeError, KeyError), match=message):
         sim.run(10, change=change)
     assert sim.step == 0 and sim.integrator.temperature == 300
+    assert not sim.system["restraint"].params["width"].any()
+
+
+def test_a_function_that_leaves_what_can_be_ends_the_run():
+    sim = held()
+    with pytest.raises(ValueError, match="width must be >= 0, got -0.1"):
+        sim.run(60, change={"restraint/width": lambda time: -0.1 if 0.05 < time < 0.07 else 0.0})
+    assert sim.step < 30 and not sim.system["restraint"].params["width"].any()
 
 
 def test_methods_that_were_made_for_a_temperature_keep_it():

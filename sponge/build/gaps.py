@@ -6,36 +6,44 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..box import displacement
 from ..load.structure import Structure
-from ..topology import Topology
 
 __all__ = ["end_chains_at_gaps", "gaps"]
 
 _LINKS = (("C", "N", "CA"), ("O3'", "P", "C3'"))  # atoms that join residues, and one that both have
+_BOUND = 0.25  # nm, where the links of 0.13 (C-N) and 0.16 (O-P) end and gaps begin
 
 
-def gaps(topology: Topology) -> np.ndarray:
-    """Residues of proteins and nucleic acids, (m,) int, that are not bound to the next one of their chain."""
-    of, n = topology.residue_index, len(topology.residue_names)
-    joined = np.zeros(n + 1, bool)
-    ends = np.sort(of[topology.bonds], axis=1)
+def gaps(structure: Structure) -> np.ndarray:
+    """Residues of proteins and nucleic acids, (m,) int, that are not bound to the next one of their chain.
+
+    Readers know no bonds of unknown residues, so ends as close as a bond count as bound.
+    """
+    t, n = structure.topology, len(structure.topology.residue_names)
+    joined = np.zeros(n, bool)
+    ends = np.sort(t.residue_index[t.bonds], axis=1)
     joined[ends[ends[:, 1] == ends[:, 0] + 1, 0]] = True
-    with_atom = {
-        name: np.isin(np.arange(n), of[topology.names == name]) for name in ("C", "N", "CA", "O3'", "P", "C3'")
-    }
+    place = {name: np.full(n, -1) for link in _LINKS for name in link}
+    for name, atoms in place.items():
+        found = np.flatnonzero(t.names == name)
+        atoms[t.residue_index[found]] = found
     open_ends = np.zeros(n, bool)
     for last, first, both in _LINKS:
-        a, b = with_atom[last] & with_atom[both], with_atom[first] & with_atom[both]
-        open_ends[:-1] |= a[:-1] & b[1:]
-    open_ends[:-1] &= topology.chain_index[1:] == topology.chain_index[:-1]
-    return np.flatnonzero(open_ends & ~joined[:n])
+        some = np.flatnonzero(
+            (np.minimum(place[last], place[both])[:-1] >= 0) & (np.minimum(place[first], place[both])[1:] >= 0)
+        )
+        apart = structure.positions[place[last][some]] - structure.positions[place[first][some + 1]]
+        open_ends[some] |= np.linalg.norm(displacement(apart, structure.box), axis=1) > _BOUND
+    open_ends[:-1] &= t.chain_index[1:] == t.chain_index[:-1]
+    return np.flatnonzero(open_ends & ~joined)
 
 
 def end_chains_at_gaps(structure: Structure) -> Structure:
     """Let chains end where they have gaps: programs that join all residues of a chain would bind these over the gap."""
     t = structure.topology
     new = np.zeros(len(t.residue_names), np.int64)
-    new[gaps(t) + 1] = 1
+    new[gaps(structure) + 1] = 1
     chains = t.chain_index + np.cumsum(new)
     first = np.flatnonzero(np.r_[True, np.diff(chains) != 0])
     apart = replace(t, chain_index=chains, chain_ids=t.chain_ids[t.chain_index[first]])

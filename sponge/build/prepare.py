@@ -88,7 +88,9 @@ def prepare(
         report.append(f"removed {len(out):,} atoms of {_listed(counts)}")
         structure = Structure(structure.topology.take(keep), structure.positions[keep], structure.box)
     t = structure.topology
-    report += [f"ended a chain at the gap between {_name(t, k)} and {_name(t, k + 1)}" for k in gaps(t).tolist()]
+    report += [
+        f"ended a chain at the gap between {_name(t, k)} and {_name(t, k + 1)}" for k in gaps(structure).tolist()
+    ]
     full = add_hydrogens(structure, ph, missing_atoms=True, replace_nonstandard=True)
     renamed, positions = to_openmm(structure, openmm_app("prepare"))  # atoms under the names that `full` has
     report += _added(from_openmm(renamed, positions, None).topology, full.topology)

@@ -25,7 +25,7 @@ def crystal():
 
 
 def test_chains_end_at_gaps(crystal):
-    assert crystal.topology.residue_ids[gaps(crystal.topology)].tolist() == ["19"]
+    assert crystal.topology.residue_ids[gaps(crystal)].tolist() == ["19"]
     t = sponge.build.add_hydrogens(crystal, missing_atoms=True).topology
     ends = t.residue_index[t.bonds]
     between = ends[ends[:, 0] != ends[:, 1]]

@@ -12,13 +12,13 @@ from triskele.sponge.codegen.jets import directional, jet
 from triskele.sponge.potentials.nonbonded.energy import Form, coulomb, lennard_jones
 
 FORMS = {
-    "reaction field": (coulomb, Form("reaction_field", "geometric", 0.9, k_rf=0.6, c_rf=1.7)),
-    "Ewald": (coulomb, Form("pme", "geometric", 0.9, alpha=3.2)),
-    "arithmetic": (lennard_jones, Form("cutoff", "lorentz_berthelot", 0.9)),
-    "switched": (lennard_jones, Form("cutoff", "geometric", 0.95, switch=0.7)),
-    "table": (lennard_jones, Form("cutoff", "table", 0.9)),
-    "dispersion": (lennard_jones, Form("ljpme", "lorentz_berthelot", 0.9, alpha=3.0, lj_alpha=2.9)),
-    "near dispersion": (lennard_jones, Form("ljpme", "geometric", 0.9, alpha=3.0, lj_alpha=0.3)),
+    "reaction field": (coulomb, Form("reaction_field", "geometric", 0.9, 5, k_rf=0.6, c_rf=1.7)),
+    "Ewald": (coulomb, Form("pme", "geometric", 0.9, 5, alpha=3.2)),
+    "arithmetic": (lennard_jones, Form("cutoff", "lorentz_berthelot", 0.9, 5)),
+    "switched": (lennard_jones, Form("cutoff", "geometric", 0.95, 5, switch=0.7)),
+    "table": (lennard_jones, Form("cutoff", "table", 0.9, 5)),
+    "dispersion": (lennard_jones, Form("ljpme", "lorentz_berthelot", 0.9, 5, alpha=3.0, lj_alpha=2.9)),
+    "near dispersion": (lennard_jones, Form("ljpme", "geometric", 0.9, 5, alpha=3.0, lj_alpha=0.3)),
 }
 
 

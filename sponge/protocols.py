@@ -112,6 +112,10 @@ class SimulationLike(Protocol):
         """Box, (3, 3) float64, nm, or None."""
 
     @property
+    def changing(self) -> dict[str, float]:
+        """Present values of the settings that the present run changes."""
+
+    @property
     def temperature(self) -> float:
         """Instantaneous temperature in K."""
 

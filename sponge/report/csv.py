@@ -17,6 +17,7 @@ class CSV(FileReporter):
     """Writes step, time and everything in `Simulation.energies`, one line a report, with all digits.
 
     The first line names the columns, with units in brackets: ``step,time [ps],bond [kJ/mol],...,temperature [K],...``
+    Numbers that the run changes stand in columns such as ``set temperature``.
 
     Parameters
     ----------
@@ -36,11 +37,11 @@ class CSV(FileReporter):
     def header(self, sim: SimulationLike) -> bytes:
         """Names of the columns."""
         names = [f"{name} [{_UNITS.get(name, 'kJ/mol')}]" for name in sim.energies()]
-        return heading(names)
+        return heading([*names, *(f"set {name}" for name in sim.changing)])
 
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One line."""
-        return line(sim, step, sim.energies().values())
+        return line(sim, step, [*sim.energies().values(), *sim.changing.values()])
 
 
 def heading(names: Iterable[str]) -> bytes:

@@ -34,7 +34,8 @@ class Records(Reporter):
 
     def report(self, sim: SimulationLike, step: int) -> None:
         """Call the function."""
-        self.function({"step": step, "time": sim.time, **sim.energies()})
+        changing = {f"set {name}": value for name, value in sim.changing.items()}
+        self.function({"step": step, "time": sim.time, **sim.energies(), **changing})
 
     def sync(self) -> None:
         """Bring what was reported to the disk."""

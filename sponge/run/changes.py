@@ -173,13 +173,16 @@ class Changes:
         self._settings, self._begin, self._end, self._timestep = settings, begin, begin + steps, timestep
         self._values: dict[str, Callable[[float], Any]] = {}
         self._every: dict[str, int] = {}
+        self._numbers: list[str] = []
         self._untested: set[str] = set()  # names of user functions, whose values are known when they are due
         for name, value in check.kind(change, Mapping, "run: change", "a dictionary of names and values").items():
             self._values[name], times = _function(name, value, steps * timestep)
             if callable(value):
                 self._untested.add(name)
             for time in times:
-                settings.test(name, self._values[name](time))
+                settings.test(name, present := self._values[name](time))
+            if np.ndim(present) == 0:
+                self._numbers.append(name)
             self._every[name] = _OFTEN if settings.cheap(name) else max(_SELDOM, -(-steps // _MOST))
 
     @contextmanager
@@ -204,6 +207,10 @@ class Changes:
                 if name in self._untested:
                     self._settings.test(name, new)
                 self._settings.set(name, new)
+
+    def numbers(self) -> dict[str, float]:
+        """Names and present values of the settings that are changed and are one number for all atoms."""
+        return {name: float(self._settings.get(name).flat[0]) for name in self._numbers}
 
     def highest(self) -> float:
         """The highest temperature of the run in K, as a look at each change tells; 0 if it does not change."""

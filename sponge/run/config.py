@@ -19,6 +19,7 @@ from triskele.core.extend import TriskeleError, check, discover
 from .. import load, report
 from ..load.systems import example_files
 from .arguments import number_of_steps
+from .changes import ramp
 from .simulation import Simulation
 
 __all__ = ["ConfigError", "read_config", "run_config", "write_template"]
@@ -34,6 +35,7 @@ _SECTIONS = (
     "equilibrate",
     "report",
     "checkpoint",
+    "change",
     "run",
 )
 _REPORTERS = {name: getattr(report, name) for name in ("CSV", "DCD", "H5MD", "Log", "PDB", "XTC")}
@@ -84,21 +86,27 @@ def run_config(path: str | os.PathLike) -> Simulation:
             _called(f"[[report]] {s['type']}", _REPORTERS[s["type"]], _without(s, "type"))
             for s in config.get("report", ())
         ]
-        checkpoint = config.get("checkpoint")
-        if checkpoint is not None:
-            reporters.append(_called("[checkpoint]", report.Checkpoint, checkpoint))
-        run = config["run"]
-        resumed = _resume(sim, run.get("resume", False), checkpoint)
-        for name in ("minimize", "equilibrate"):
-            if name in config and not resumed:
-                _called(f"[{name}]", getattr(sim, name), config[name])
-        steps = number_of_steps(run.get("steps"), run.get("time"), sim.timestep) - sim.step
-        if steps < 0:
-            raise ConfigError(
-                f"[run]: {sim.resumed_from!r} is at step {sim.step} already, which is {-steps} steps too far"
-            )
+        saver = _called("[checkpoint]", report.Checkpoint, config["checkpoint"]) if "checkpoint" in config else None
+        run, change = config["run"], config.get("change", {})
+        resume, steps = run.get("resume", False), number_of_steps(run.get("steps"), run.get("time"), sim.timestep)
+        if not isinstance(resume, bool | str):
+            raise ConfigError(f"[run]: resume must be true, false or a path, got {resume!r}")
+        if resume is True and saver is None:
+            raise ConfigError("[run]: resume = true needs a section [checkpoint]")
+        if isinstance(resume, str):
+            sim.load(resume)
+            steps -= sim.step
+            if steps < 0:
+                raise ConfigError(f"[run]: {resume!r} is at step {sim.step} already, which is {-steps} steps too far")
+        elif not (resume and saver is not None and os.path.exists(saver.path)):
+            for name in ("minimize", "equilibrate"):
+                if name in config:
+                    _called(f"[{name}]", getattr(sim, name), config[name])
+        ramps = {name: _called(f"[change] {name}", ramp, v) for name, v in change.items() if isinstance(v, dict)}
+        if saver is not None and resume is not True:
+            reporters.append(saver)
     with contextlib.chdir(path.parent):
-        sim.run(steps, report=reporters)
+        sim.run(steps, report=reporters, checkpoint=saver if resume is True else None, change=change | ramps)
     return sim
 
 
@@ -133,19 +141,6 @@ def _simulation(config):
         if name in config:
             parts[name] = _called(f"[{name}]", _types(name)[config[name]["type"]], _without(config[name], "type"))
     return _called("[simulation]", Simulation, {**parts, **config.get("simulation", {})}, system)
-
-
-def _resume(sim, resume, checkpoint) -> bool:
-    if resume is False:
-        return False
-    if resume is True:
-        if checkpoint is None:
-            raise ConfigError("[run]: resume = true needs a section [checkpoint]")
-        if not os.path.exists(checkpoint["path"]):
-            return False
-        resume = checkpoint["path"]
-    sim.load(resume)
-    return True
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

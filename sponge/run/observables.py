@@ -18,6 +18,7 @@ from ..engine.plausibility import check_energies
 from ..integrators.temperature import drude_kinetic_energy, kinetic_energy
 from ..sealed import Fixed
 from ..system import System
+from .changes import Changes
 from .origin import MadeFrom
 from .sampling_method import Sampling
 
@@ -35,6 +36,7 @@ class Observables(Fixed):
     _freedom: int
     _running: bool
     _measured: dict[str, float] | None
+    _changes: Changes
     _drude: np.ndarray
     _first_box: np.ndarray | None
 
@@ -67,6 +69,11 @@ class Observables(Fixed):
             return np.nan
         relative = drude_kinetic_energy(self._drude, self._engine.masses, self._engine.velocities)
         return 2 * relative / (3 * len(self._drude)) / units.GAS_CONSTANT
+
+    @property
+    def changing(self) -> dict[str, float]:
+        """Present values of the settings that the present run changes, by name, where these are single numbers."""
+        return self._changes.numbers()
 
     def energies(self) -> dict[str, float]:
         """Return energies, temperature, pressure and density at the present positions.

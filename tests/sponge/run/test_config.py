@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from triskele import sponge
+from triskele.sponge.errors import CheckpointError
 from triskele.sponge.run import config
 from triskele.sponge.run.config import ConfigError, read_config, run_config
 
@@ -101,8 +102,30 @@ def test_the_same_file_again_goes_on_from_the_checkpoint(folder):
     resumed = run_config(write(folder, FULL.replace("{run}", "steps = 120")))
     assert resumed.step == whole.step == 120 and np.array_equal(resumed.positions, whole.positions)
     assert ((folder / "traj.dcd").read_bytes(), (folder / "energies.csv").read_bytes()) == expected
-    with pytest.raises(ConfigError, match="is at step 120 already, which is 20 steps too far"):
+    with pytest.raises(CheckpointError, match="must be of a run from step 0 to 100, got step 120"):
         run_config(write(folder, FULL.replace("{run}", "steps = 100")))
+    with pytest.raises(ConfigError, match="is at step 120 already, which is 20 steps too far"):
+        run_config(write(folder, FULL.replace("{run}", "steps = 100").replace("resume = true", "resume = 'run.chk'")))
+
+
+def test_changes_count_from_step_0_in_a_run_that_is_resumed(folder):
+    change = (
+        '[change]\ntemperature = {start = 50, end = 150, over = "0.1 ps"}\n"bond/k" = [[0, 1e3], ["0.1 ps", 2e3]]\n'
+    )
+    begin = FULL.replace("[run]", change + "[run]")
+    whole = run_config(write(folder, begin.replace("{run}", 'time = "0.24 ps"')))
+    table = (folder / "energies.csv").read_text()
+    end = pytest.approx([150.0, 2000.0])
+    for name in ("traj.dcd", "energies.csv", "run.chk"):
+        (folder / name).unlink()
+    run_config(write(folder, begin.replace("{run}", "steps = 90")))  # ends in the ramp; the checkpoint is at step 80
+    resumed = run_config(write(folder, begin.replace("{run}", "steps = 120")))
+    assert np.array_equal(resumed.positions, whole.positions) and (folder / "energies.csv").read_text() == table
+    heading, *lines = table.splitlines()
+    assert heading.endswith(",set temperature,set bond/k")
+    assert [float(word) for word in lines[-1].split(",")[-2:]] == end
+    with pytest.raises(ConfigError, match=r"\[change\] temperature: .*'to'"):
+        run_config(write(folder, begin.replace("end =", "to =").replace("{run}", "steps = 130")))
 
 
 @pytest.mark.slow
@@ -176,7 +199,7 @@ def test_options_of_the_template_are_taken_when_they_are_uncommented(tmp_path):
     head, *sections = re.split(r"^(?=\[)", text, flags=re.M)
     chosen = [re.sub(r"^# (?!type)(\w+ = )", r"\1", s, flags=re.M).split("# type")[0] for s in sections]
     text = "".join(chosen)
-    for name in ("implicit_solvent", "equilibrate"):
+    for name in ("implicit_solvent", "equilibrate", "change"):
         text = text.replace(f"# [{name}]", f"[{name}]")
     log = text.replace("velocities = false", "").replace("double = false", "")
     path.write_text(log)

@@ -132,7 +132,9 @@ def forward_backward(
             ]
             outs = evaluate(graph, *taped)
         ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
-        cts = tuple(k for k, mine in enumerate(ours) if mine and with_ct[k])
+        # a loop in the graph is one node: all its outputs are on the tape, also those that depend on no needed input
+        moving = depends(graph, list(needed))
+        cts = tuple(k for k, mine in enumerate(ours) if mine and moving[k] and with_ct[k])
         second = GraphTrace()
         with second:
             ct_in = [second.input(tangent_spec(outs[k].spec)) for k in cts]

@@ -11,6 +11,7 @@ import triskele.core.ops  # noqa: F401
 from triskele.core.errors import TreeError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
+from triskele.core.transforms.checkpoint import stop_gradient
 from triskele.core.transforms.control.operators import cond, fori_loop, scan, switch, while_loop
 from triskele.core.transforms.control.reverse import advance, reversible_steps
 from triskele.core.transforms.forward import jvp
@@ -431,6 +432,19 @@ def assert_raises_at_both(error, match, f, *args):
     with pytest.raises(error, match=match) as caught:
         vjp(lambda *a: f(*a), *args)
     assert "test_control.py" in str(caught.value)
+
+
+def test_carries_of_an_inner_loop_that_depend_on_nothing_differentiated():
+    """The reverse mode of a scan asks for cotangents of carries that move, a loop in its body reports all its own."""
+
+    def end(m):
+        def until(carry, target):
+            carry = while_loop(lambda c: c[1] < target, lambda c: (c[0] * m, c[1] + c[2], stop_gradient(c[0])), carry)
+            return carry, carry[0]
+
+        return scan(until, (1.0, 0.0, 0.3), np.arange(1.0, 4.0))[1][-1]
+
+    assert grad(end)(1.1) == staged(grad(end), 1.1) == jvp(end, (1.1,), (1.0,))[1] == pytest.approx(4 * 1.1**3)
 
 
 def test_carry_that_changes_shape():

@@ -22,6 +22,7 @@ from .interop.jax import to_jax as to_jax
 from .interop.torch import to_torch as to_torch
 from .kernels.threads import get_threads as get_threads
 from .kernels.threads import set_threads as set_threads
+from .ode.odeint import odeint as odeint
 from .ops.index import index_add as index_add
 from .ops.index import index_max as index_max
 from .ops.index import index_min as index_min

@@ -9,9 +9,21 @@ from collections.abc import Callable
 from math import pi
 from typing import NamedTuple
 
-__all__ = ["ANGLES", "BONDS", "CONSTRAINTS", "DIHEDRALS", "NAMES", "Function", "Term"]
+__all__ = [
+    "ANGLES",
+    "ANGLE_RESTRAINTS",
+    "BONDS",
+    "CONSTRAINTS",
+    "DIHEDRALS",
+    "DIHEDRAL_RESTRAINTS",
+    "NAMES",
+    "Z_ANGLE_RESTRAINTS",
+    "Function",
+    "Term",
+]
 
 DEGREE = pi / 180
+DISRE_FC = 1000.0  # kJ/mol/nm^2, of distance restraints: the default of the run's settings
 
 
 class Term(NamedTuple):
@@ -53,7 +65,7 @@ BONDS = {
     "3": Function(3, _terms("morse_bond", "120"), bond=True),
     "4": Function(3, _terms("cubic_bond", "120"), bond=True),
     "5": Function(0, lambda: [], bond=True),
-    "6": Function(2, _BOND),
+    "6": Function(2, _terms("spring", "10")),
     "7": Function(2, _terms("fene_bond", "10"), bond=True),
     "10": Function(4, _terms("restraint_bond", "3012")),
 }
@@ -77,6 +89,10 @@ DIHEDRALS = {
     "9": Function(3, _TORSION, types="1"),
     "10": Function(2, _terms("restricted_torsion", "10", "0")),
 }
+
+ANGLE_RESTRAINTS = {"1": Function(3, _terms("angle_restraint", "120", "0"))}
+Z_ANGLE_RESTRAINTS = {"1": Function(3, _terms("z_angle_restraint", "120", "0"))}
+DIHEDRAL_RESTRAINTS = {"1": Function(3, _terms("torsion_restraint", "201", "01"))}
 
 # The manual's names of function types without a counterpart here
 NAMES = {

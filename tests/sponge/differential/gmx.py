@@ -27,6 +27,7 @@ vdw-modifier = none
 rcoulomb = {_CUTOFF}
 rvdw = {_CUTOFF}
 verlet-buffer-tolerance = -1
+disre = simple
 rlist = {_CUTOFF}
 continuation = yes
 """
@@ -38,6 +39,7 @@ GROUPS = {
     "Per. Imp. Dih.": "torsions", "Improper Dih.": "torsions", "Imp. Dih.": "torsions", "Fourier Dih.": "torsions",
     "Restr. Dih.": "torsions", "CMAP Dih.": "torsions", "LJ-14": "pairs", "Coulomb-14": "pairs", "LJC-14 q": "pairs",
     "LJC Pairs NB": "pairs", "LJ (SR)": "pairs", "Coulomb (SR)": "pairs", "Position Rest.": "restraints",
+    "Dih. Rest.": "restraints", "Angle Rest.": "restraints", "Angle Rest. Z": "restraints", "Dis. Rest.": "restraints",
     "Potential": "total",
 }  # fmt: skip
 OURS = {
@@ -46,6 +48,8 @@ OURS = {
     "quartic_angle": "angles", "restricted_angle": "angles", "torsion": "torsions", "improper": "torsions",
     "ryckaert_bellemans": "torsions", "restricted_torsion": "torsions", "cmap": "torsions", "nonbonded": "pairs",
     "pair14": "pairs", "lennard_jones_pair": "pairs", "position_restraint": "restraints",
+    "torsion_restraint": "restraints", "distance_restraint": "restraints", "angle_restraint": "restraints",
+    "z_angle_restraint": "restraints",
 }  # fmt: skip
 
 

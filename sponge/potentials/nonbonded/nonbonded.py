@@ -25,14 +25,16 @@ from . import energy as nonbonded_energy
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
-__all__ = ["METHODS", "OPTIONS", "Nonbonded"]
+__all__ = ["METHODS", "MODIFIERS", "OPTIONS", "Nonbonded"]
 
 METHODS = ("pme", "ewald", "ljpme", "reaction_field", "cutoff", "none")
+MODIFIERS = ("potential-switch", "force-switch", "potential-shift")
 _PERIODIC_ONLY = ("pme", "ewald", "ljpme")
 OPTIONS = (
     "method",
     "cutoff",
     "switch",
+    "modifier",
     "tolerance",
     "dispersion_correction",
     "dielectric",
@@ -64,8 +66,12 @@ class Nonbonded(Potential):
     cutoff : float, nm
         Cut-off radius.
     switch : float, optional
-        Distance (nm) from which Lennard-Jones is brought to zero at the cut-off by the factor
-        1 - 10 x^3 + 15 x^4 - 6 x^5, x = (r - switch) / (cutoff - switch).
+        Distance (nm) from which Lennard-Jones is brought to zero at the cut-off.
+    modifier : {"potential-switch", "force-switch", "potential-shift"}
+        "potential-switch": by the factor 1 - 10 x^3 + 15 x^4 - 6 x^5, x = (r - switch) / (cutoff - switch).
+        "force-switch": a polynomial of third degree is added to the forces, as by GROMACS's vdw-modifier of that name,
+        which CHARMM force fields take there. "potential-shift": the energy at the cut-off is subtracted, and there is
+        no `switch`. The correction of the dispersion covers what the last two subtract within the cut-off.
     tolerance : float
         Relative error of Ewald sums; determines `alpha` and the grid unless these are given.
     dispersion_correction : bool
@@ -117,6 +123,7 @@ class Nonbonded(Potential):
         lj_alpha: float | None = None,
         lj_grid: Any = None,
         wave_vectors: Any = None,
+        modifier: str = "potential-switch",
     ):
         self.name = "nonbonded"
         self.types = None
@@ -141,6 +148,7 @@ class Nonbonded(Potential):
             method=method,
             cutoff=cutoff,
             switch=switch,
+            modifier=modifier,
             tolerance=tolerance,
             dispersion_correction=dispersion_correction,
             dielectric=dielectric,
@@ -184,6 +192,14 @@ class Nonbonded(Potential):
             raise ValueError(f"nonbonded: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
         if switch is not None and method == "ljpme":
             raise ValueError("nonbonded: 'ljpme' sums dispersion over all distances and takes no switch")
+        modifier = check.choice(new["modifier"], MODIFIERS, "nonbonded: modifier")
+        if method == "ljpme" and modifier != "potential-switch":
+            raise ValueError(f"nonbonded: 'ljpme' takes no modifier, got {modifier!r}")
+        if modifier != "potential-switch" and (switch is None) != (modifier == "potential-shift"):
+            raise ValueError(
+                f"nonbonded: modifier 'force-switch' needs a switch and 'potential-shift' takes none, got {modifier!r} "
+                f"and switch {switch}"
+            )
         if not 0 < new["tolerance"] < 0.5:
             raise ValueError(f"nonbonded: tolerance must lie between 0 and 0.5, got {new['tolerance']}")
         if not new["dielectric"] > 0:
@@ -252,6 +268,7 @@ class Nonbonded(Potential):
             "images": self.images,
             "cutoff": None if self.method == "none" else self.cutoff,
             "switch": None if self.method == "none" else self.switch,
+            "modifier": "potential-switch" if self.method == "none" else self.modifier,
             "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme"),
         }
         if self.method == "reaction_field":

@@ -120,6 +120,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         form.cutoff,
         engine.precision == "double",
         switch=form.switch,
+        modifier=form.modifier,
         alpha=form.alpha,
         k_rf=form.k_rf,
         c_rf=form.c_rf,

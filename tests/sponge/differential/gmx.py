@@ -15,22 +15,23 @@ __all__ = ["GMX", "compare_with_gromacs", "differences", "evaluate", "run", "wri
 GMX = shutil.which("gmx_d")
 
 _CUTOFF = 9.0  # nm, in a box of 20: every pair of a small molecule
-_RUN = f"""integrator = md
-nsteps = 0
-nstenergy = 1
-nstfout = 1
-nstcalcenergy = 1
-coulombtype = cut-off
-coulomb-modifier = none
-epsilon-rf = 1
-vdw-modifier = none
-rcoulomb = {_CUTOFF}
-rvdw = {_CUTOFF}
-verlet-buffer-tolerance = -1
-disre = simple
-rlist = {_CUTOFF}
-continuation = yes
-"""
+_RUN = {
+    "integrator": "md",
+    "nsteps": 0,
+    "nstenergy": 1,
+    "nstfout": 1,
+    "nstcalcenergy": 1,
+    "coulombtype": "cut-off",
+    "coulomb-modifier": "none",
+    "epsilon-rf": 1,
+    "vdw-modifier": "none",
+    "rcoulomb": _CUTOFF,
+    "rvdw": _CUTOFF,
+    "verlet-buffer-tolerance": -1,
+    "disre": "simple",
+    "rlist": _CUTOFF,
+    "continuation": "yes",
+}
 # GROMACS's names of energies, and our terms
 GROUPS = {
     "Bond": "bonds", "G96Bond": "bonds", "Morse": "bonds", "Cubic Bonds": "bonds", "FENE Bonds": "bonds",
@@ -86,9 +87,13 @@ def _table(path: Path) -> tuple[list[str], list[float]]:
     return re.findall(r'legend "(.*?)"', text), [float(v) for v in row.split()[1:]]
 
 
-def evaluate(folder: Path, top: Path, positions: np.ndarray, box: float = 20.0) -> tuple[dict[str, float], np.ndarray]:
-    """Energies (kJ/mol) by GROMACS's names, as sums over all pairs without cut-off, and forces (kJ/mol/nm)."""
-    (folder / "run.mdp").write_text(_RUN)
+def evaluate(
+    folder: Path, top: Path, positions: np.ndarray, box: float = 20.0, settings: dict[str, Any] | None = None
+) -> tuple[dict[str, float], np.ndarray]:
+    """Energies (kJ/mol) by GROMACS's names, by default as sums over all pairs without cut-off, and forces
+    (kJ/mol/nm).
+    """
+    (folder / "run.mdp").write_text("".join(f"{k} = {v}\n" for k, v in (_RUN | (settings or {})).items()))
     gro = write_gro(folder / "gmx.gro", positions, box)
     run(
         folder,

@@ -293,6 +293,52 @@ def test_restraints_with_gromacs(tmp_path):
     assert gmx.compare_with_gromacs(system, tmp_path, tmp_path / "x.top", positions) == []
 
 
+ARGON = """[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+A 18 40.0 0.0 A 0.34 1.0
+B 18 40.0 0.0 A 0.30 0.6
+[ moleculetype ]
+AR 1
+[ atoms ]
+1 A 1 AR A 1 0.4 40.0
+2 B 1 AR B 2 -0.4 40.0
+[ bonds ]
+1 2 1 0.3 1000
+[ system ]
+argon
+[ molecules ]
+AR 32
+"""
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+@pytest.mark.parametrize(
+    "settings, options",
+    [
+        ({"vdw-modifier": "force-switch", "rvdw-switch": 0.7}, {"modifier": "force-switch", "switch": 0.7}),
+        ({"vdw-modifier": "potential-shift"}, {"modifier": "potential-shift"}),
+        ({"vdw-modifier": "potential-switch", "rvdw-switch": 0.7}, {"switch": 0.7}),
+    ],
+)
+@pytest.mark.parametrize("dispersion", [False, True])
+def test_modifiers_with_gromacs(settings, options, dispersion, tmp_path):
+    """Energies and forces within a cut-off, and the dispersion beyond it, which GROMACS sums over r^-6 alone."""
+    rng = np.random.default_rng(3)
+    grid = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    positions = (0.55 * grid + rng.normal(scale=0.03, size=(64, 3)) + 0.2).round(9)
+    (tmp_path / "x.top").write_text(ARGON)
+    run = {"rcoulomb": 0.9, "rvdw": 0.9, "rlist": 0.9, "DispCorr": "AllEner" if dispersion else "no"}
+    energies, forces = gmx.evaluate(tmp_path, tmp_path / "x.top", positions, 2.2, run | settings)
+    options = {"method": "cutoff", "cutoff": 0.9, "dispersion_correction": dispersion, **options}
+    system = sponge.load(tmp_path / "x.top", tmp_path / "gmx.gro", **options)
+    terms = system.energy_terms(positions)
+    expected = sum(energies.get(name, 0.0) for name in ("LJ (SR)", "Disper. corr.", "Coulomb (SR)"))
+    assert terms["nonbonded"] == pytest.approx(expected, rel=1e-3 if dispersion else 1e-8)
+    assert np.abs(system.forces(positions) - forces).max() < 1e-6 * np.abs(forces).max()
+
+
 def lines(path, **defines):
     return [(line.section, *line.words) for line in read_lines(path, None, defines) if line.words]
 

@@ -146,6 +146,8 @@ class AlchemicalNonbonded(Potential):
                 f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))}, got "
                 f"method {self.nonbonded.method!r}"
             )
+        if self.nonbonded.excluded_field:
+            raise ValueError(f"{self.name}: marked atoms need a reaction field without excluded_field")
         if self.nonbonded.modifier != "potential-switch":
             raise ValueError(
                 f"{self.name}: marked atoms need the modifier 'potential-switch', got {self.nonbonded.modifier!r}"

@@ -292,6 +292,8 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
         raise ValueError(f"to_openmm: OpenMM's splines are of order 5, got order={potential.order}")
     if method == "ewald" and (potential.alpha is not None or potential.wave_vectors is not None):
         raise ValueError("to_openmm: OpenMM's Ewald sum takes only a tolerance, got alpha or wave_vectors")
+    if form.excluded_field:
+        raise ValueError("to_openmm: OpenMM's reaction field has no excluded_field")
     if form.modifier != "potential-switch":
         raise ValueError(f"to_openmm: OpenMM's NonbondedForce has no modifier {form.modifier!r}")
     force = mm.NonbondedForce()

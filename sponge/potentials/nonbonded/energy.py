@@ -50,6 +50,12 @@ class Form:
     lj_grid: tuple[int, int, int] | None = None
     wave_vectors: tuple[int, int, int] | None = None
     images: bool = True  # of excluded pairs
+    excluded_field: bool = False
+
+    @property
+    def corrects(self) -> bool:
+        """Return True if excluded pairs contribute."""
+        return bool(self.alpha) or self.excluded_field
 
 
 def terms(
@@ -164,7 +170,7 @@ def _rest_function(form, names, periodic):
         exclusions, types = data
         params, positions, box = _split(names, periodic, leaves)
         e = 0.0 * np.sum(positions[:1])
-        if form.alpha:
+        if form.corrects:
             e = e + excluded(form, params, positions, box, exclusions)
         if form.dispersion:
             e = e + long_range_dispersion(form, params, types) / boxes.volume(box)
@@ -182,11 +188,16 @@ def _reciprocal_function(form, names, periodic):
 
 
 def excluded(form: Form, params: dict[str, Any], positions: Any, box: Any, exclusions: np.ndarray) -> Any:
-    """The reciprocal sum holds excluded pairs too: they are taken out again."""
+    """The reciprocal sum holds excluded pairs too: they are taken out again. The reaction field of GROMACS has those
+    within the cut-off, and each atom with itself.
+    """
     i, j = exclusions.T
     d = boxes.displacement(positions[i] - positions[j], box if form.images else None)
     r2 = np.sum(d * d, axis=-1)
     q = params["charges"]
+    if form.excluded_field:
+        field = np.where(r2 < form.cutoff**2, form.k_rf * r2 - form.c_rf, 0.0)
+        return COULOMB * (np.sum(q[i] * q[j] * field) - 0.5 * form.c_rf * np.sum(q * q))
     e = -COULOMB * form.alpha * np.sum(q[i] * q[j] * _erf_over(form.alpha**2 * r2))
     if form.lj_alpha:
         c = 2 * root(params["epsilons"]) * params["sigmas"] ** 3

@@ -38,6 +38,7 @@ OPTIONS = (
     "tolerance",
     "dispersion_correction",
     "dielectric",
+    "excluded_field",
     "alpha",
     "grid",
     "order",
@@ -78,7 +79,10 @@ class Nonbonded(Potential):
         Add the mean dispersion energy beyond the cut-off (periodic systems; Allen and Tildesley 1987, section 2.8).
     mixing : "lorentz_berthelot", "geometric" or LJTable
     dielectric : float
-        Dielectric constant of the continuum, for "reaction_field".
+        Dielectric constant of the continuum, for "reaction_field"; `numpy.inf` is a conductor.
+    excluded_field : bool
+        With "reaction_field", add the field's part of the energy for excluded pairs within the cut-off, and half of it
+        for each atom with itself, as GROMACS does and OpenMM does not.
     alpha, grid, order : float, (int, int, int), int
         Splitting parameter (1/nm), particle mesh and order of its splines; alpha and grid follow from the tolerance.
     lj_alpha, lj_grid : float, (int, int, int)
@@ -124,6 +128,7 @@ class Nonbonded(Potential):
         lj_grid: Any = None,
         wave_vectors: Any = None,
         modifier: str = "potential-switch",
+        excluded_field: bool = False,
     ):
         self.name = "nonbonded"
         self.types = None
@@ -152,6 +157,7 @@ class Nonbonded(Potential):
             tolerance=tolerance,
             dispersion_correction=dispersion_correction,
             dielectric=dielectric,
+            excluded_field=excluded_field,
             alpha=alpha,
             grid=grid,
             order=order,
@@ -204,6 +210,8 @@ class Nonbonded(Potential):
             raise ValueError(f"nonbonded: tolerance must lie between 0 and 0.5, got {new['tolerance']}")
         if not new["dielectric"] > 0:
             raise ValueError(f"nonbonded: dielectric must be positive, got {new['dielectric']}")
+        if new["excluded_field"] and method != "reaction_field":
+            raise ValueError(f"nonbonded: excluded_field goes with method 'reaction_field', got {method!r}")
         check.choice(new["order"], ewald_parameters.ORDERS, "nonbonded: order")
         if method == "ljpme" and self.mixing == "table":
             raise ValueError("nonbonded: 'ljpme' needs sigmas and epsilons of atoms, not a table")
@@ -272,8 +280,11 @@ class Nonbonded(Potential):
             "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme"),
         }
         if self.method == "reaction_field":
-            form["k_rf"] = (self.dielectric - 1) / (2 * self.dielectric + 1) / self.cutoff**3
-            form["c_rf"] = 3 * self.dielectric / (2 * self.dielectric + 1) / self.cutoff
+            k_rf, c_rf = 0.5, 1.5  # of a conductor
+            if self.dielectric != np.inf:
+                k_rf = (self.dielectric - 1) / (2 * self.dielectric + 1)
+                c_rf = 3 * self.dielectric / (2 * self.dielectric + 1)
+            form |= {"k_rf": k_rf / self.cutoff**3, "c_rf": c_rf / self.cutoff, "excluded_field": self.excluded_field}
         if self.method in _PERIODIC_ONLY:
             alpha = form["alpha"] = self.alpha or ewald_parameters.splitting(self.cutoff, self.tolerance)
             if self.method == "ewald":

@@ -320,6 +320,14 @@ AR 32
         ({"vdw-modifier": "force-switch", "rvdw-switch": 0.7}, {"modifier": "force-switch", "switch": 0.7}),
         ({"vdw-modifier": "potential-shift"}, {"modifier": "potential-shift"}),
         ({"vdw-modifier": "potential-switch", "rvdw-switch": 0.7}, {"switch": 0.7}),
+        (
+            {"coulombtype": "reaction-field", "epsilon-rf": 0},
+            {"method": "reaction_field", "dielectric": np.inf, "excluded_field": True},
+        ),
+        (
+            {"coulombtype": "reaction-field", "epsilon-rf": 15},
+            {"method": "reaction_field", "dielectric": 15, "excluded_field": True},
+        ),
     ],
 )
 @pytest.mark.parametrize("dispersion", [False, True])

@@ -168,7 +168,7 @@ class PairForm:
             ]
             gradient = None
         if self.modifier != "potential-switch":
-            return self._modified(force, gradient, k)
+            return self._modified(force, gradient)
         if self.switch is not None:
             rs, rc = self.switch, self.cutoff
             scale = [
@@ -183,7 +183,7 @@ class PairForm:
                 gradient += ["by_size = smooth * by_size", "by_depth = smooth * by_depth"]
         return force, energy, gradient
 
-    def _modified(self, force, gradient, k):
+    def _modified(self, force, gradient):
         """The lines of `_lennard_jones` with a force switch or a shift: of r^-n n + S_n stays in the force times
         r^(n+1), and 1 - L_n in the energy times r^n.
         """

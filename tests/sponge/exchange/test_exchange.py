@@ -111,6 +111,19 @@ class TestOpenMM:
         }
         assert theirs == pytest.approx(ours, rel=1e-9)
 
+    @pytest.mark.parametrize(
+        "method, options, message",
+        [
+            ("cutoff", {"modifier": "potential-shift"}, "no modifier 'potential-shift'"),
+            ("reaction_field", {"excluded_field": True}, "no excluded_field"),
+        ],
+    )
+    def test_options_that_openmm_does_not_have(self, method, options, message):
+        system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), 2.0, np.eye(3)[:2])
+        system.add(sponge.Nonbonded([0.0, 0.0], [0.3, 0.3], [1.0, 1.0], method, **options))
+        with pytest.raises(ValueError, match=message):
+            system.to_openmm()
+
     @pytest.mark.parametrize("box", [None, np.diag([2.0, 2.1, 2.2])])
     def test_restraint_by_axis(self, box, rng):
         system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), box, rng.uniform(-1, 3, (2, 3)))

@@ -15,6 +15,7 @@ import numpy as np
 
 from triskele.core.extend import check
 
+from ..codegen.tabulated import Tabulated
 from ..constraints.choose import Constraints, constrain
 from ..errors import FileFormatError
 from ..potentials.bonded import gromacs as potentials
@@ -24,9 +25,10 @@ from ..potentials.restraints import PositionRestraint, torsion_restraint
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites import sites as virtual_sites
+from .gromacs_functions import DEGREE
 from .gromacs_molecules import Molecule
 from .gromacs_text import read_lines
-from .gromacs_types import Types
+from .gromacs_types import Types, numbers
 from .terms import Terms, guess_elements
 
 __all__ = ["load_gromacs"]
@@ -64,6 +66,12 @@ _ANGLE_RESTRAINTS = {
     "angle_restraint": _VECTOR_ANGLE.format(other="x4-x3, y4-y3, z4-z3"),
     "z_angle_restraint": _VECTOR_ANGLE.format(other="0, 0, 0.001"),  # short, so that it is its own nearest image
 }
+# Tabulated terms: the letter of their files, the coordinate, its unit in the file, and where the file begins and ends
+_TABLES = {
+    "tabulated_bond": ("b", "distance(p1, p2)", 1.0, 0.0, None),
+    "tabulated_angle": ("a", "angle(p1, p2, p3)", DEGREE, 0.0, 180.0),
+    "tabulated_torsion": ("d", "dihedral(p1, p2, p3, p4)", DEGREE, -180.0, 180.0),
+}
 # Of several distances that count as one
 _AMBIGUOUS = (
     "0.5*k*(max(lower - d, 0)^2 + min(max(d - upper, 0), linear - upper)^2) + k*(linear - upper)*max(d - linear, 0); "
@@ -90,7 +98,8 @@ def load_gromacs(
     Parameters
     ----------
     top : str or Path
-        .top, with the files that it includes; gzipped or not.
+        .top, with the files that it includes; gzipped or not. Tables of bonded terms (table_b0.xvg, table_a0.xvg,
+        table_d0.xvg, ...) are in its folder; beyond the end of a bond's table its energy is 0.
     positions, velocities : (n, 3) array, nm and nm/ps, optional
         Position restraints hold atoms at `positions`. Distance restraints have the force constant 1000 kJ/mol/nm^2
         times their weight, and no averages over time.
@@ -338,8 +347,31 @@ def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
         elif name in _ANGLE_RESTRAINTS:
             parameters = dict(zip(("k", "n", "theta0"), values.T))
             terms.potential(partial(ExpressionCompound, _ANGLE_RESTRAINTS[name], atoms, parameters, name=name))
+        elif name in _TABLES:
+            for k in np.unique(values[:, 0]):
+                rows_of = values[:, 0] == k
+                _tabulated(terms, name, atoms[rows_of], values[rows_of, 1], k)
         elif name.startswith("distance_restraint"):
             _distance_restraints(terms, atoms, dict(zip(("k", "lower", "upper", "linear"), values.T)))
+
+
+def _tabulated(terms: Terms, name: str, atoms: np.ndarray, k: np.ndarray, number: float) -> None:
+    """Terms with the energy k f, with f and -f' from a file."""
+    letter, coordinate, unit, first, last = _TABLES[name]
+    path = Path(terms.where).parent / f"table_{letter}{number:g}.xvg"
+    if not path.is_file():
+        raise FileFormatError(f"{terms.where}: {name} {number:g} must have a table in the file {path}, found none")
+    text = [line for line in path.read_text().split("\n") if line.strip() and line.strip()[0] not in "#@;"]
+    table = np.array([numbers(line.split(), str(path)) for line in text])
+    x = table[:, 0] if table.ndim == 2 and table.shape[1] == 3 and len(table) > 1 else np.empty(0)
+    grid = np.linspace(first, x[-1] if last is None else last, len(x)) if len(x) else x
+    if not len(x) or not x[0] < x[-1] or not np.allclose(x, grid, rtol=1e-5, atol=1e-5 * abs(grid[1] - grid[0])):
+        end = "the longest distance" if last is None else f"{last:g} degrees"
+        raise FileFormatError(f"{path}: must have three columns, the first from {first:g} to {end} in equal steps")
+    ends = unit * grid[0], unit * grid[-1]
+    function = Tabulated(table[:, 1], [ends], slopes=-table[:, 2] / unit)
+    expression = f"k*f({coordinate})"
+    terms.potential(partial(ExpressionCompound, expression, atoms, {"k": k}, functions={"f": function}, name=name))
 
 
 def _distance_restraints(terms: Terms, atoms: np.ndarray, parameters: dict[str, np.ndarray]) -> None:

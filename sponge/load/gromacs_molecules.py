@@ -50,6 +50,8 @@ class Molecule:
         """Take up a line of one of the molecule's sections."""
         if section in FORMS:
             self._bonded(section, words, types, where)
+        elif section == "distance_restraints":
+            self._distance_restraint(words, where)
         else:
             _READERS[section](self, words, types, where)
 
@@ -62,7 +64,7 @@ class Molecule:
             around[j].add(i)
         for i in range(len(self.types)) if self.near > 0 else ():
             reached = edge = {i}
-            for _ in range(self.near):
+            for _ in range(min(self.near, len(self.types))):  # no path is longer
                 edge = {k for j in edge for k in around[j]} - reached
                 reached = reached | edge
             pairs.update((i, j) for j in reached if j > i)
@@ -142,6 +144,8 @@ class Molecule:
                         f"{where}: the multiplicity of a torsion or a restraint must be an integer, got "
                         f"{term.values[1]}"
                     )
+                if term.kind.startswith("tabulated") and not (term.values[0] >= 0 and term.values[0] % 1 == 0):
+                    raise FileFormatError(f"{where}: the number of a table must be an integer >= 0, got {values[0]:g}")
                 if term.kind == "torsion_restraint" and not (term.values[0] >= 0 and term.values[2] >= 0):
                     raise FileFormatError(
                         f"{where}: a dihedral restraint must have a free range and a force constant >= 0, got "
@@ -212,7 +216,7 @@ class Molecule:
             )
         self._add("position_restraint", atoms, tuple(values[:3]))
 
-    def _distance_restraint(self, words: list[str], types: Types, where: str) -> None:
+    def _distance_restraint(self, words: list[str], where: str) -> None:
         """A restraint of one distance, or, with the label of the line before, of these distances together."""
         atoms, _, values = self._head("distance_restraints", words, 2, ["1"], where)
         if len(values) != 6 or values[1] not in (1, 2):
@@ -300,7 +304,6 @@ _READERS: dict[str, Callable] = {
     "settles": Molecule._settle,
     "cmap": Molecule._cmap,
     "position_restraints": Molecule._position_restraint,
-    "distance_restraints": Molecule._distance_restraint,
     "virtual_sites1": Molecule._site1,
     "virtual_sites2": Molecule._site2,
     "virtual_sites3": Molecule._site3,
@@ -312,4 +315,4 @@ _READERS: dict[str, Callable] = {
     "dummies4": Molecule._site4,
     "dummiesn": Molecule._siten,
 }
-Molecule.SECTIONS = (*FORMS, *_READERS)
+Molecule.SECTIONS = (*FORMS, "distance_restraints", *_READERS)

@@ -40,6 +40,7 @@ GROUPS = {
     "Per. Imp. Dih.": "torsions", "Improper Dih.": "torsions", "Imp. Dih.": "torsions", "Fourier Dih.": "torsions",
     "Restr. Dih.": "torsions", "CMAP Dih.": "torsions", "LJ-14": "pairs", "Coulomb-14": "pairs", "LJC-14 q": "pairs",
     "LJC Pairs NB": "pairs", "LJ (SR)": "pairs", "Coulomb (SR)": "pairs", "Position Rest.": "restraints",
+    "Tab. Bonds": "bonds", "Tab. Bonds NC": "bonds", "Tab. Angles": "angles", "Tab. Dih.": "torsions",
     "Dih. Rest.": "restraints", "Angle Rest.": "restraints", "Angle Rest. Z": "restraints", "Dis. Rest.": "restraints",
     "Potential": "total",
 }  # fmt: skip
@@ -50,7 +51,8 @@ OURS = {
     "ryckaert_bellemans": "torsions", "restricted_torsion": "torsions", "cmap": "torsions", "nonbonded": "pairs",
     "pair14": "pairs", "lennard_jones_pair": "pairs", "position_restraint": "restraints",
     "torsion_restraint": "restraints", "distance_restraint": "restraints", "angle_restraint": "restraints",
-    "z_angle_restraint": "restraints",
+    "z_angle_restraint": "restraints", "tabulated_bond": "bonds", "tabulated_angle": "angles",
+    "tabulated_torsion": "torsions",
 }  # fmt: skip
 
 
@@ -88,10 +90,15 @@ def _table(path: Path) -> tuple[list[str], list[float]]:
 
 
 def evaluate(
-    folder: Path, top: Path, positions: np.ndarray, box: float = 20.0, settings: dict[str, Any] | None = None
+    folder: Path,
+    top: Path,
+    positions: np.ndarray,
+    box: float = 20.0,
+    settings: dict[str, Any] | None = None,
+    *options: str,
 ) -> tuple[dict[str, float], np.ndarray]:
     """Energies (kJ/mol) by GROMACS's names, by default as sums over all pairs without cut-off, and forces
-    (kJ/mol/nm).
+    (kJ/mol/nm). `options` are those of mdrun.
     """
     (folder / "run.mdp").write_text("".join(f"{k} = {v}\n" for k, v in (_RUN | (settings or {})).items()))
     gro = write_gro(folder / "gmx.gro", positions, box)
@@ -111,7 +118,7 @@ def evaluate(
         "-maxwarn",
         "20",
     )
-    run(folder, "mdrun", "-s", "run.tpr", "-deffnm", "run", "-nt", "1")
+    run(folder, "mdrun", "-s", "run.tpr", "-deffnm", "run", "-nt", "1", *options)
     run(folder, "energy", "-f", "run.edr", "-dp", "-o", "e.xvg", answer="\n".join(map(str, range(1, 30))) + "\n\n")
     energies = dict(zip(*_table(folder / "e.xvg")))
     run(folder, "traj", "-f", "run.trr", "-s", "run.tpr", "-of", "f.xvg", "-fp", answer="0\n")

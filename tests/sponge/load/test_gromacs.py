@@ -11,6 +11,7 @@ from tests.sponge.differential.gromacs import STORED, case, read
 from tests.sponge.reference import DATA, openmm_energies, pure_energies, unpacked
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError, MissingParameterError
+from triskele.sponge.geometry import angles, torsions
 from triskele.sponge.load.g96 import read_g96
 from triskele.sponge.load.gromacs_text import read_lines
 
@@ -293,6 +294,101 @@ def test_restraints_with_gromacs(tmp_path):
     assert gmx.compare_with_gromacs(system, tmp_path, tmp_path / "x.top", positions) == []
 
 
+TABULATED = """[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+C 6 12.0 0.0 A 0.1 0.4
+[ moleculetype ]
+TAB 3
+[ atoms ]
+1 C 1 TAB C1 1 0.0 12.0
+2 C 1 TAB C2 2 0.0 12.0
+3 C 1 TAB C3 3 0.0 12.0
+4 C 1 TAB C4 4 0.0 12.0
+5 C 1 TAB C5 5 0.0 12.0
+6 C 1 TAB C6 6 0.0 12.0
+[ bonds ]
+1 2 8 0 1.5
+2 3 8 1 2.0
+3 4 8 0 1.0
+4 5 8 0 1.0
+1 6 9 1 0.5
+[ angles ]
+1 2 3 8 0 2.0
+2 3 4 8 0 1.0
+[ dihedrals ]
+1 2 3 4 8 0 3.0
+2 3 4 5 8 0 1.0
+[ system ]
+tables
+[ molecules ]
+TAB 1
+"""
+
+
+def tables(folder):
+    """Files of harmonic bonds, an anharmonic bond, an angle, and a torsion, with f and -f'."""
+    r, theta, phi = np.linspace(0, 1, 501), np.linspace(0, 180, 181), np.linspace(-180, 180, 361)
+    a, t = np.radians(theta), np.radians(phi)
+    for name, x, f, slope in (
+        ("b0", r, 500 * (r - 0.15) ** 2, 1000 * (r - 0.15)),
+        ("b1", r, 20 * np.cos(9 * r), -180 * np.sin(9 * r)),
+        ("a0", theta, 50 * (a - 2) ** 2, np.radians(100 * (a - 2))),
+        ("d0", phi, 5 * np.cos(3 * t - 1), np.radians(-15 * np.sin(3 * t - 1))),
+    ):
+        np.savetxt(folder / f"table_{name}.xvg", np.stack([x, f, -slope], axis=1), header="a remark", fmt="%.15g")
+
+
+def test_tabulated_terms(tmp_path):
+    """Energies are those of the functions that the tables have, within the cubic polynomials between their points."""
+    (tmp_path / "x.top").write_text(TABULATED)
+    tables(tmp_path)
+    positions = BENT[:6]
+    system = sponge.load(tmp_path / "x.top")
+    terms = system.energy_terms(positions)
+    r = np.linalg.norm(positions[[1, 2, 3, 4, 0]] - positions[[0, 1, 2, 3, 5]], axis=1)
+    bonds = 500 * np.dot([1.5, 1, 1], (r[[0, 2, 3]] - 0.15) ** 2)
+    others = 20 * np.dot([2.0, 0.5], np.cos(9 * r[[1, 4]]))
+    assert terms["tabulated_bond"] == pytest.approx(bonds, rel=1e-10)
+    assert terms["tabulated_bond 2"] == pytest.approx(others, rel=1e-9)
+    angle, torsion = system["tabulated_angle"], system["tabulated_torsion"]
+    theta = angles(positions, None, angle.atoms)
+    assert terms["tabulated_angle"] == pytest.approx(50 * np.dot([2, 1], (theta - 2) ** 2), rel=1e-9)
+    phi = torsions(positions, None, torsion.atoms)
+    assert terms["tabulated_torsion"] == pytest.approx(5 * np.dot([3, 1], np.cos(3 * phi - 1)), rel=1e-6)
+    assert [0, 5] not in system.exclusions.tolist()
+
+
+@pytest.mark.parametrize(
+    "file, text, message",
+    [
+        ("b0", None, "tabulated_bond 0 must have a table in the file .*table_b0.xvg, found none"),
+        ("b1", "0 1\n1 2\n", "table_b1.xvg: must have three columns"),
+        ("b1", "0 1 x\n1 2 3\n", "table_b1.xvg: must hold numbers"),
+        ("a0", "0 1 1\n90 1 1\n", "table_a0.xvg: .* from 0 to 180 degrees in equal steps"),
+        ("d0", "-180 1 1\n-90 1 1\n180 1 1\n", "table_d0.xvg: .* from -180 to 180 degrees in equal steps"),
+    ],
+)
+def test_tables_that_do_not_fit(file, text, message, tmp_path):
+    (tmp_path / "x.top").write_text(TABULATED)
+    tables(tmp_path)
+    path = tmp_path / f"table_{file}.xvg"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(FileFormatError, match=message):
+        sponge.load(tmp_path / "x.top")
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+def test_tabulated_terms_with_gromacs(tmp_path):
+    (tmp_path / "x.top").write_text(TABULATED)
+    tables(tmp_path)
+    system, positions = read(tmp_path / "x.top", BENT[:6])
+    files = [f"table_{name}.xvg" for name in ("b0", "b1", "a0", "d0")]
+    energies, forces = gmx.evaluate(tmp_path, tmp_path / "x.top", positions, 20.0, None, "-tableb", *files)
+    assert gmx.differences(system, positions, energies, forces) == []
+
+
 ARGON = """[ defaults ]
 1 2 no 1.0 1.0
 [ atomtypes ]
@@ -411,7 +507,7 @@ def test_preprocessor_refuses(text, message, tmp_path):
         ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n[ settles ]\n1 1 1 1\n", "the section must be one of"),
         ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n[ pairs ]\n1 4 1\n", "must name atoms 1 to 3"),
         ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n1 3\n", r"section \[ intermolecular_interactions \]"),
-        ("1 2 1 0.47 1250", "1 2 8 0 1250", r"function type 8 \(tabulated bond\) of \[ bonds \]"),
+        ("1 2 1 0.47 1250", "1 2 8 0.5 1250", "number of a table must be an integer >= 0, got 0.5"),
         ("1 2 3 2 140.0", "1 2 3 3 140.0", r"function type 3 \(cross bond-bond\) of \[ angles \]"),
         ("1 2 1 0.47 1250", "1 2 1 0.47 1250 0.5 1250", "perturbed terms are not supported"),
         ("1 2 1 0.47 1250", "1 2 1", r"none for types P1-P1 with function type 1"),

@@ -196,6 +196,7 @@ def excluded(form: Form, params: dict[str, Any], positions: Any, box: Any, exclu
     r2 = np.sum(d * d, axis=-1)
     q = params["charges"]
     if form.excluded_field:
+        assert form.cutoff is not None
         field = np.where(r2 < form.cutoff**2, form.k_rf * r2 - form.c_rf, 0.0)
         return COULOMB * (np.sum(q[i] * q[j] * field) - 0.5 * form.c_rf * np.sum(q * q))
     e = -COULOMB * form.alpha * np.sum(q[i] * q[j] * _erf_over(form.alpha**2 * r2))

@@ -61,6 +61,7 @@ from .potentials.function import ASEPotential as ASEPotential
 from .potentials.function import FunctionPotential as FunctionPotential
 from .potentials.gb.gb import GB as GB
 from .potentials.nonbonded.nonbonded import Nonbonded as Nonbonded
+from .potentials.pairs.ion_dipole import ion_dipole as ion_dipole
 from .potentials.pairs.mixing import LJTable as LJTable
 from .potentials.pairs.terms import pair_potential as pair_potential
 from .potentials.polarizable.dipole_damping import tang_toennies as tang_toennies

@@ -146,6 +146,12 @@ class AlchemicalNonbonded(Potential):
                 f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))}, got "
                 f"method {self.nonbonded.method!r}"
             )
+        if self.nonbonded.excluded_field:
+            raise ValueError(f"{self.name}: marked atoms need a reaction field without excluded_field")
+        if self.nonbonded.modifier != "potential-switch":
+            raise ValueError(
+                f"{self.name}: marked atoms need the modifier 'potential-switch', got {self.nonbonded.modifier!r}"
+            )
         if self.ewald and self.soft_core.softens_charges:
             raise ValueError(
                 f"{self.name}: with 'pme' charges are scaled linearly; the soft core must have beta = 0 "

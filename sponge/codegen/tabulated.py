@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
 from triskele import core
 
@@ -26,6 +26,8 @@ class Tabulated:
         are rounded, halves up, and it is NaN outside the table.
     periodic : bool
         Repeat the spline along all axes; the values at both ends of an axis must be equal.
+    slopes : (a,) array, optional
+        Derivatives of a table of one variable with ranges, which the cubic polynomials between its points then have.
 
     Raises
     ------
@@ -42,8 +44,15 @@ class Tabulated:
     0.255
     """
 
-    def __init__(self, values: Any, ranges: Sequence[tuple[float, float]] | None = None, periodic: bool = False):
+    def __init__(
+        self,
+        values: Any,
+        ranges: Sequence[tuple[float, float]] | None = None,
+        periodic: bool = False,
+        slopes: Any = None,
+    ):
         self.values = np.array(values, np.float64)
+        self.slopes = None if slopes is None else np.array(slopes, np.float64)
         self.ranges = None if ranges is None else tuple((float(a), float(b)) for a, b in ranges)
         self.periodic, self.arity = bool(periodic), self.values.ndim
         if not 1 <= self.arity <= 3 or not np.all(np.isfinite(self.values)):
@@ -55,6 +64,10 @@ class Tabulated:
         if self.ranges is not None and (len(self.ranges) != self.arity or not np.all(np.isfinite(self.ranges))):
             raise ValueError(
                 f"Tabulated: ranges must be two finite ends for each of {self.arity} axes, got {self.ranges}"
+            )
+        if self.slopes is not None and (self.arity != 1 or self.ranges is None or len(self.slopes) != len(self.values)):
+            raise ValueError(
+                "Tabulated: slopes must be those of a table of one variable with ranges, one for each value"
             )
         self.coefficients = None if self.ranges is None else self._splines()
 
@@ -76,7 +89,11 @@ class Tabulated:
             where = np.moveaxis(out, 0, -1)
             if self.periodic:
                 where[..., -1] = where[..., 0]
-            spline = CubicSpline(np.arange(n), where, axis=-1, bc_type="periodic" if self.periodic else "natural")
+            spline: Any = None
+            if self.slopes is not None:
+                spline = CubicHermiteSpline(np.arange(n), where, self.slopes * (high - low) / (n - 1), axis=-1)
+            else:
+                spline = CubicSpline(np.arange(n), where, axis=-1, bc_type="periodic" if self.periodic else "natural")
             out = np.moveaxis(np.asarray(spline.c), (0, 1), (-2, -1))
         d = self.arity
         out = out.transpose([2 * k + 1 for k in range(d)] + [2 * k for k in range(d)])

@@ -127,8 +127,9 @@ def _nonbonded(potential, box, i, j):
     def energy(params, positions, box):
         r2, near = _squares(positions, i, j, box, form.cutoff)
         total = _sum(nonbonded_energy.pair_energies(form, params, i, j, types, r2), near)
-        if form.alpha:
+        if form.corrects:
             total = total + nonbonded_energy.excluded(form, params, positions, box, exclusions)
+        if form.alpha:
             total = total + nonbonded_energy.reciprocal(form, params, positions, box)
         if form.dispersion:
             total = total + nonbonded_energy.long_range_dispersion(form, params, potential.types) / boxes.volume(box)

@@ -215,6 +215,8 @@ def _cmap(mm: Any, system: System, potential: CMAP) -> Any:
 
 
 def _position_restraint(mm: Any, system: System, potential: PositionRestraint) -> Any:
+    if potential.params["k"].ndim == 2:
+        return _restraint_by_axis(mm, system, potential)
     distance = (
         "periodicdistance(x, y, z, x0, y0, z0)" if system.box is not None else "sqrt((x-x0)^2 + (y-y0)^2 + (z-z0)^2)"
     )
@@ -231,6 +233,27 @@ def _position_restraint(mm: Any, system: System, potential: PositionRestraint) -
     references = potential.reference_in(system.box, p["reference"])
     for i, k, width, reference in zip(potential.atoms.tolist(), p["k"], p["width"], references):
         force.addParticle(i, [k, width, *reference])
+    return force
+
+
+def _restraint_by_axis(mm: Any, system: System, potential: PositionRestraint) -> Any:
+    box = system.box
+    if box is not None and np.any(box != np.diag(np.diag(box))):
+        raise ValueError(
+            f"to_openmm: {potential.name!r} has a force constant for each axis, which needs a rectangular box in OpenMM"
+        )
+    plain = [f"k{a}*({a}-{a}0)^2" for a in "xyz"]
+    nearest = [
+        "kx*periodicdistance(x, 0, 0, x0, 0, 0)^2",
+        "ky*periodicdistance(0, y, 0, 0, y0, 0)^2",
+        "kz*periodicdistance(0, 0, z, 0, 0, z0)^2",
+    ]
+    force = mm.CustomExternalForce(f"0.5*({' + '.join(plain if box is None else nearest)})")
+    for name in ("kx", "ky", "kz", "x0", "y0", "z0"):
+        force.addPerParticleParameter(name)
+    references = potential.reference_in(box, potential.params["reference"])
+    for i, row in zip(potential.atoms.tolist(), np.concatenate([potential.params["k"], references], axis=1)):
+        force.addParticle(i, row)
     return force
 
 
@@ -269,6 +292,10 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
         raise ValueError(f"to_openmm: OpenMM's splines are of order 5, got order={potential.order}")
     if method == "ewald" and (potential.alpha is not None or potential.wave_vectors is not None):
         raise ValueError("to_openmm: OpenMM's Ewald sum takes only a tolerance, got alpha or wave_vectors")
+    if form.excluded_field:
+        raise ValueError("to_openmm: OpenMM's reaction field has no excluded_field")
+    if form.modifier != "potential-switch":
+        raise ValueError(f"to_openmm: OpenMM's NonbondedForce has no modifier {form.modifier!r}")
     force = mm.NonbondedForce()
     cut = force.CutoffPeriodic if periodic else force.CutoffNonPeriodic
     force.setNonbondedMethod(

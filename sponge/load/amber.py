@@ -20,6 +20,7 @@ from ..box import from_lengths_angles
 from ..constraints.choose import constrain, water_atoms
 from ..errors import FileFormatError
 from ..potentials.gb.gb import add_solvent, pair_options
+from ..potentials.pairs.ion_dipole import ion_dipole
 from ..potentials.pairs.mixing import LJTable, sigma_epsilon
 from ..system import System
 from ..topology import Topology
@@ -32,14 +33,13 @@ __all__ = ["load_amber"]
 CHARGE = 18.2223  # the file's unit of charge, in 1/e; its square is AMBER's Coulomb constant in kcal/mol A
 OUT_OF_PLANE = np.radians(54.735)  # half the angle between the lone pairs of five-site water, AMBER's constant
 KCAL = units.kcal_per_mol
-A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
+A12, B6, C4 = KCAL * 1e-12, KCAL * 1e-6, KCAL * 1e-4  # kcal/mol A^12, A^6 and A^4 in our units
 
 # Sections of unsupported terms, and sections that do not affect the energy (CHAMBER's titles and
 # lists of types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong
 # number silently.
 _UNKNOWN = {
-    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones",
-    "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
+    "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones with a fifth power",
     "POLARIZABILITY": "polarizable atoms",
     "DIPOLE_DAMP_FACTOR": "polarizable atoms",
     "AMOEBA_FORCEFIELD": "AMOEBA",
@@ -56,7 +56,7 @@ _IGNORED = set(
 _READ = re.compile(
     "ATOM_NAME|CHARGE|ATOMIC_NUMBER|MASS|ATOM_TYPE_INDEX|NUMBER_EXCLUDED_ATOMS|NONBONDED_PARM_INDEX|RESIDUE_(LABEL|POINTER)|"
     "BOND_(FORCE_CONSTANT|EQUIL_VALUE)|ANGLE_(FORCE_CONSTANT|EQUIL_VALUE)|DIHEDRAL_(FORCE_CONSTANT|PERIODICITY|PHASE)|"
-    "SC(EE|NB)_SCALE_FACTOR|LENNARD_JONES_(14_)?[AB]COEF|(BONDS|ANGLES|DIHEDRALS)_(INC|WITHOUT)_HYDROGEN|EXCLUDED_ATOMS_LIST|"
+    "SC(EE|NB)_SCALE_FACTOR|LENNARD_JONES_((14_)?[AB]|C)COEF|(BONDS|ANGLES|DIHEDRALS)_(INC|WITHOUT)_HYDROGEN|EXCLUDED_ATOMS_LIST|"
     "HBOND_[AB]COEF|BOX_DIMENSIONS|RADII|SCREEN|CHARMM_UREY_BRADLEY(_FORCE_CONSTANT|_EQUIL_VALUE)?|"
     r"CHARMM_IMPROPER(S|_FORCE_CONSTANT|_PHASE)|(CHARMM_)?CMAP_(COUNT|RESOLUTION|INDEX|PARAMETER_\d+)"
 )
@@ -178,20 +178,20 @@ def _exclusions(top: Prmtop) -> np.ndarray:
     return pairs
 
 
-def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Lennard-Jones A and B by pair of types [t, t], in our units; `kind` is "14_" for CHARMM's own of 1-4 pairs."""
+def _coefficients(top: Prmtop, **units: float) -> list[np.ndarray]:
+    """Coefficients by pair of types [t, t], of sections LENNARD_JONES_...COEF, each in the unit given."""
     t = top.pointers["NTYPES"]
     index = top.get("NONBONDED_PARM_INDEX").reshape(t, t)
-    a, b = top.get(f"LENNARD_JONES_{kind}ACOEF") * A12, top.get(f"LENNARD_JONES_{kind}BCOEF") * B6
-    if index.max() > len(a):
+    columns = [top.get(f"LENNARD_JONES_{kind}COEF") * unit for kind, unit in units.items()]
+    count = min(map(len, columns))
+    if index.max() > count:
         raise FileFormatError(
-            f"{top.path}: section NONBONDED_PARM_INDEX must name coefficients 1 to {len(a)}, got {index.max()}"
+            f"{top.path}: section NONBONDED_PARM_INDEX must name coefficients 1 to {count}, got {index.max()}"
         )
     if np.any(index != index.T):
         raise FileFormatError(f"{top.path}: section NONBONDED_PARM_INDEX must be symmetric in the types")
     used = index > 0  # a negative index is a 10-12 pair; these are all zero
-    a, b = np.where(used, a[np.maximum(index, 1) - 1], 0.0), np.where(used, b[np.maximum(index, 1) - 1], 0.0)
-    return a, b
+    return [np.where(used, column[np.maximum(index, 1) - 1], 0.0) for column in columns]
 
 
 def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict[str, Any]) -> None:
@@ -202,7 +202,7 @@ def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict
             f"{top.path}: section ATOM_TYPE_INDEX must lie in 1 to {top.pointers['NTYPES']}, "
             f"got {types.min() + 1} to {types.max() + 1}"
         )
-    a, b = _coefficients(top)
+    a, b = _coefficients(top, A=A12, B=B6)
     sigma, epsilon = sigma_epsilon(np.diag(a), np.diag(b))
     mixed_sigma = (sigma[:, None] + sigma) / 2
     depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
@@ -238,7 +238,8 @@ def _pair14(top: Prmtop, terms: Terms, quads: np.ndarray, types: np.ndarray) -> 
         )
     charges = top.get("CHARGE") / CHARGE
     i, j = (top.get("ATOM_TYPE_INDEX") - 1)[pairs.T]
-    a, b = (table[i, j] for table in _coefficients(top, "14_" if chamber else ""))
+    kind = "14_" if chamber else ""
+    a, b = (table[i, j] for table in _coefficients(top, **{f"{kind}A": A12, f"{kind}B": B6}))
     sigma, epsilon = sigma_epsilon(a, b)
     terms.pairs(pairs, charges[pairs].prod(1) / scee, sigma, epsilon / scnb)
     alone = (a != 0) != (b != 0)  # no sigma and epsilon give the repulsion or the attraction alone
@@ -415,6 +416,10 @@ def load_amber(
         constraints=fixed,
         virtual_sites=_virtual_sites(top, topology, bonds, r0),
     )
+    if "LENNARD_JONES_CCOEF" in top:  # with the cut-off of the others
+        (c,) = _coefficients(top, C=C4)
+        cutoff = None if system.nonbonded.method == "none" else system.nonbonded.cutoff
+        system.add(ion_dipole(c=c, types=top.get("ATOM_TYPE_INDEX") - 1, cutoff=cutoff))
     if implicit_solvent is not None:
         add_solvent(system, **_implicit_solvent(top, topology, implicit_solvent, **gb))
     return system

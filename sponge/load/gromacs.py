@@ -15,16 +15,20 @@ import numpy as np
 
 from triskele.core.extend import check
 
+from ..codegen.tabulated import Tabulated
 from ..constraints.choose import Constraints, constrain
 from ..errors import FileFormatError
 from ..potentials.bonded import gromacs as potentials
+from ..potentials.expressions.compound import ExpressionCompound
 from ..potentials.pairs.mixing import LJTable
+from ..potentials.restraints import PositionRestraint, torsion_restraint
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites import sites as virtual_sites
+from .gromacs_functions import DEGREE
 from .gromacs_molecules import Molecule
 from .gromacs_text import read_lines
-from .gromacs_types import Types
+from .gromacs_types import Types, numbers
 from .terms import Terms, guess_elements
 
 __all__ = ["load_gromacs"]
@@ -44,6 +48,35 @@ _OTHERS = {
     "restricted_torsion": "k phi0",
     "lennard_jones_pair": "c6 c12",
 }
+# Of terms between molecules
+_INTERMOLECULAR = (
+    "bonds",
+    "pairs",
+    "pairs_nb",
+    "angles",
+    "dihedrals",
+    "angle_restraints",
+    "angle_restraints_z",
+    "dihedral_restraints",
+    "distance_restraints",
+)
+# The angle between two vectors or a vector and the z axis; vectors are taken between nearest images
+_VECTOR_ANGLE = "k*(1 - cos(n*(pointangle(x2-x1, y2-y1, z2-z1, 0, 0, 0, {other}) - theta0)))"
+_ANGLE_RESTRAINTS = {
+    "angle_restraint": _VECTOR_ANGLE.format(other="x4-x3, y4-y3, z4-z3"),
+    "z_angle_restraint": _VECTOR_ANGLE.format(other="0, 0, 0.001"),  # short, so that it is its own nearest image
+}
+# Tabulated terms: the letter of their files, the coordinate, its unit in the file, and where the file begins and ends
+_TABLES = {
+    "tabulated_bond": ("b", "distance(p1, p2)", 1.0, 0.0, None),
+    "tabulated_angle": ("a", "angle(p1, p2, p3)", DEGREE, 0.0, 180.0),
+    "tabulated_torsion": ("d", "dihedral(p1, p2, p3, p4)", DEGREE, -180.0, 180.0),
+}
+# Of several distances that count as one
+_AMBIGUOUS = (
+    "0.5*k*(max(lower - d, 0)^2 + min(max(d - upper, 0), linear - upper)^2) + k*(linear - upper)*max(d - linear, 0); "
+    "d = ({sum})^(-1/6)"
+)
 
 
 def load_gromacs(
@@ -65,15 +98,17 @@ def load_gromacs(
     Parameters
     ----------
     top : str or Path
-        .top, with the files that it includes; gzipped or not.
+        .top, with the files that it includes; gzipped or not. Tables of bonded terms (table_b0.xvg, table_a0.xvg,
+        table_d0.xvg, ...) are in its folder; beyond the end of a bond's table its energy is 0.
     positions, velocities : (n, 3) array, nm and nm/ps, optional
-        Position restraints hold atoms at `positions`.
+        Position restraints hold atoms at `positions`. Distance restraints have the force constant 1000 kJ/mol/nm^2
+        times their weight, and no averages over time.
     box : (3, 3) array, optional
         Without one the system is not periodic.
     include : str or Path, optional
         Folder of included force fields; those of an installed GROMACS are found without it.
     defines : dict, optional
-        Macros for the preprocessor, such as ``{"POSRES": ""}``.
+        Macros for the preprocessor, such as ``{"POSRES": "", "POSRES_FC_BB": 4000}``.
     method : str, optional
         Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
@@ -98,7 +133,7 @@ def load_gromacs(
         If a term has no parameters.
     """
     macros = dict(defines or {}) | ({"FLEXIBLE": ""} if rigid_water is False else {})
-    types, molecules = _read(top, include, macros)
+    types, molecules, between = _read(top, include, macros)
     n = sum(len(m.types) for m in molecules)
     if not n:
         raise FileFormatError(f"{top}: [ molecules ] must name molecules with atoms, got none (is the file truncated?)")
@@ -109,7 +144,7 @@ def load_gromacs(
     kinds = _kinds(molecules)
     masses = np.concatenate([m.masses for m in molecules])
     topology = _topology(molecules, kinds, types, masses)
-    rows = _gathered(kinds)
+    rows = _gathered([*kinds, _Kind(between, np.zeros(1, np.int64))])
     fixed = _constraints(str(top), topology, masses, rows, constraints, bool(rigid_water))
     _bonded(terms, rows)
     _cmap(terms, kinds, types)
@@ -128,21 +163,22 @@ def load_gromacs(
     )
 
 
-def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -> tuple[Types, list[Molecule]]:
-    """Types, and the molecules of the system one by one (those of a kind are the same object)."""
+def _read(
+    top: str | Path, include: str | Path | None, macros: dict[str, str]
+) -> tuple[Types, list[Molecule], Molecule]:
+    """Types, the molecules of the system one by one (those of a kind are the same object), and terms between them."""
     types, known, listed = Types(), {}, []
     molecule: Molecule | None = None
+    between = Molecule.of_all([])
     for section, words, where in read_lines(top, include, macros):
         if not words:  # the header
             if section in ("moleculetype", "system", "molecules"):
                 molecule = None
+            elif section == "intermolecular_interactions":
+                molecule = between = Molecule.of_all(listed)
             else:
-                check.choice(
-                    section,
-                    sorted({*Types.SECTIONS, *Molecule.SECTIONS}),
-                    f"{where}: the section",
-                    error=FileFormatError,
-                )
+                known_sections = _INTERMOLECULAR if molecule is between else {*Types.SECTIONS, *Molecule.SECTIONS}
+                check.choice(section, sorted(known_sections), f"{where}: the section", error=FileFormatError)
         elif section == "moleculetype":
             if len(words) != 2 or not words[1].isdecimal():
                 raise FileFormatError(
@@ -165,12 +201,16 @@ def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -
                 f"{where}: [ defaults ] must come first, got [ {section} ] (is a force field missing?)"
             )
         elif not types.read(section, words, where):
-            if molecule is None:
+            if molecule is None or section not in Molecule.SECTIONS:
                 raise FileFormatError(
                     f"{where}: section [ {section} ] must follow a [ moleculetype ], or is not supported"
                 )
             molecule.read(section, words, types, where)
-    return types, listed
+            if between.bonds:
+                raise FileFormatError(
+                    f"{where}: bonds between molecules must not be chemical, got function type {words[2]} (use 6 or 10)"
+                )
+    return types, listed, between
 
 
 class _Kind(NamedTuple):
@@ -203,6 +243,13 @@ def _gathered(kinds: list[_Kind]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     parts: dict[str, list] = {}
     for kind in kinds:
         for name, rows in kind.molecule.terms.items():
+            if not rows:
+                continue
+            if name.startswith("distance_restraint") and len(kind.first) > 1:
+                raise FileFormatError(
+                    f"distance restraints must be of a molecule that occurs once, got {len(kind.first)} of "
+                    f"{kind.molecule.name} (GROMACS averages over copies; restrain each by bonds of function type 10)"
+                )
             atoms, values = zip(*rows)
             parts.setdefault(name, []).append(
                 (kind.repeat(atoms, len(atoms[0])), kind.tile(np.array(values, np.float64)))
@@ -257,6 +304,9 @@ def _constraints(
             atoms, values = rows[name]
             stays, free = free[: len(atoms)], free[len(atoms) :]
             rows[name] = atoms[stays], values[stays]
+    for name in {"spring"} & rows.keys():  # joins atoms that no chemical bond joins, and never becomes a constraint
+        rows["bond"] = tuple(map(np.concatenate, zip(*(rows[n] for n in ("bond", name) if n in rows))))
+        del rows[name]
     own, distances = rows.pop("constraint", (np.empty((0, 2), np.int64), np.empty((0, 1))))
     own = np.sort(own, axis=1)
     unique, group = np.unique(own, axis=0, return_inverse=True)
@@ -291,6 +341,47 @@ def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
         elif name in _OTHERS and len(atoms):
             make = getattr(potentials, name)
             terms.potential(partial(make, atoms, **dict(zip(_OTHERS[name].split(), values.T))))
+        elif name == "torsion_restraint":
+            k, phi0, width = values.T
+            terms.potential(partial(torsion_restraint, atoms, k=k, phi0=phi0, width=width))
+        elif name in _ANGLE_RESTRAINTS:
+            parameters = dict(zip(("k", "n", "theta0"), values.T))
+            terms.potential(partial(ExpressionCompound, _ANGLE_RESTRAINTS[name], atoms, parameters, name=name))
+        elif name in _TABLES:
+            for k in np.unique(values[:, 0]):
+                rows_of = values[:, 0] == k
+                _tabulated(terms, name, atoms[rows_of], values[rows_of, 1], k)
+        elif name.startswith("distance_restraint"):
+            _distance_restraints(terms, atoms, dict(zip(("k", "lower", "upper", "linear"), values.T)))
+
+
+def _tabulated(terms: Terms, name: str, atoms: np.ndarray, k: np.ndarray, number: float) -> None:
+    """Terms with the energy k f, with f and -f' from a file."""
+    letter, coordinate, unit, first, last = _TABLES[name]
+    path = Path(terms.where).parent / f"table_{letter}{number:g}.xvg"
+    if not path.is_file():
+        raise FileFormatError(f"{terms.where}: {name} {number:g} must have a table in the file {path}, found none")
+    text = [line for line in path.read_text().split("\n") if line.strip() and line.strip()[0] not in "#@;"]
+    table = np.array([numbers(line.split(), str(path)) for line in text])
+    x = table[:, 0] if table.ndim == 2 and table.shape[1] == 3 and len(table) > 1 else np.empty(0)
+    grid = np.linspace(first, x[-1] if last is None else last, len(x)) if len(x) else x
+    if not len(x) or not x[0] < x[-1] or not np.allclose(x, grid, rtol=1e-5, atol=1e-5 * abs(grid[1] - grid[0])):
+        end = "the longest distance" if last is None else f"{last:g} degrees"
+        raise FileFormatError(f"{path}: must have three columns, the first from {first:g} to {end} in equal steps")
+    ends = unit * grid[0], unit * grid[-1]
+    function = Tabulated(table[:, 1], [ends], slopes=-table[:, 2] / unit)
+    expression = f"k*f({coordinate})"
+    terms.potential(partial(ExpressionCompound, expression, atoms, {"k": k}, functions={"f": function}, name=name))
+
+
+def _distance_restraints(terms: Terms, atoms: np.ndarray, parameters: dict[str, np.ndarray]) -> None:
+    """Restraints of distances, or of several at once, r^-6 of which is the sum of theirs."""
+    name, count = "distance_restraint", atoms.shape[1]
+    if count == 2:
+        terms.potential(partial(potentials.restraint_bond, atoms, name=name, **parameters))
+    else:
+        powers = "+".join(f"distance(p{k}, p{k + 1})^(-6)" for k in range(1, count, 2))
+        terms.potential(partial(ExpressionCompound, _AMBIGUOUS.format(sum=powers), atoms, parameters, name=name))
 
 
 def _cmap(terms: Terms, kinds: list[_Kind], types: Types) -> None:
@@ -339,10 +430,9 @@ def _position_restraints(terms: Terms, rows: dict, positions: Any, where: str) -
         raise FileFormatError(
             f"{where}: position restraints need coordinates to hold atoms at, got none (load a .gro too)"
         )
-    from ..potentials.restraints import PositionRestraint
-
-    atoms, values = rows["position_restraint"]
-    terms.potential(lambda: PositionRestraint(atoms[:, 0], values[:, 0], np.asarray(positions)[atoms[:, 0]]))
+    atoms, k = rows["position_restraint"]
+    k = k[:, 0] if np.all(k == k[:, :1]) else k
+    terms.potential(lambda: PositionRestraint(atoms[:, 0], k, np.asarray(positions)[atoms[:, 0]]))
 
 
 def _virtual_sites(kinds: list[_Kind], topology: Topology, masses: np.ndarray, where: str) -> list[Any]:

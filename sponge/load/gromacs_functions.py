@@ -9,9 +9,21 @@ from collections.abc import Callable
 from math import pi
 from typing import NamedTuple
 
-__all__ = ["ANGLES", "BONDS", "CONSTRAINTS", "DIHEDRALS", "NAMES", "Function", "Term"]
+__all__ = [
+    "ANGLES",
+    "ANGLE_RESTRAINTS",
+    "BONDS",
+    "CONSTRAINTS",
+    "DIHEDRALS",
+    "DIHEDRAL_RESTRAINTS",
+    "NAMES",
+    "Z_ANGLE_RESTRAINTS",
+    "Function",
+    "Term",
+]
 
 DEGREE = pi / 180
+DISRE_FC = 1000.0  # kJ/mol/nm^2, of distance restraints: the default of the run's settings
 
 
 class Term(NamedTuple):
@@ -53,8 +65,10 @@ BONDS = {
     "3": Function(3, _terms("morse_bond", "120"), bond=True),
     "4": Function(3, _terms("cubic_bond", "120"), bond=True),
     "5": Function(0, lambda: [], bond=True),
-    "6": Function(2, _BOND),
+    "6": Function(2, _terms("spring", "10")),
     "7": Function(2, _terms("fene_bond", "10"), bond=True),
+    "8": Function(2, _terms("tabulated_bond", "01"), bond=True),
+    "9": Function(2, _terms("tabulated_bond", "01")),
     "10": Function(4, _terms("restraint_bond", "3012")),
 }
 CONSTRAINTS = {
@@ -66,6 +80,7 @@ ANGLES = {
     "2": Function(2, _terms("g96_angle", "10", "0")),
     "5": Function(4, _urey_bradley),
     "6": Function(6, _terms("quartic_angle", "012345", "0")),
+    "8": Function(2, _terms("tabulated_angle", "01")),
     "10": Function(2, _terms("restricted_angle", "10", "0")),
 }
 DIHEDRALS = {
@@ -74,19 +89,20 @@ DIHEDRALS = {
     "3": Function(6, _terms("ryckaert_bellemans", "012345")),
     "4": Function(3, _TORSION),
     "5": Function(4, _fourier),
+    "8": Function(2, _terms("tabulated_torsion", "01")),
     "9": Function(3, _TORSION, types="1"),
     "10": Function(2, _terms("restricted_torsion", "10", "0")),
 }
 
+ANGLE_RESTRAINTS = {"1": Function(3, _terms("angle_restraint", "120", "0"))}
+Z_ANGLE_RESTRAINTS = {"1": Function(3, _terms("z_angle_restraint", "120", "0"))}
+DIHEDRAL_RESTRAINTS = {"1": Function(3, _terms("torsion_restraint", "201", "01"))}
+
 # The manual's names of function types without a counterpart here
 NAMES = {
-    ("bonds", "8"): "tabulated bond",
-    ("bonds", "9"): "tabulated bond without exclusions",
     ("angles", "3"): "cross bond-bond",
     ("angles", "4"): "cross bond-angle",
-    ("angles", "8"): "tabulated angle",
     ("angles", "9"): "linear angle",
-    ("dihedrals", "8"): "tabulated dihedral",
     ("dihedrals", "11"): "combined bending-torsion",
     ("position_restraints", "2"): "flat-bottomed position restraint",
     ("virtual_sites2", "2"): "2fd, at a fixed distance",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..errors import FileFormatError, MissingParameterError
-from .gromacs_functions import DEGREE
+from .gromacs_functions import DEGREE, DISRE_FC
 from .gromacs_types import FORMS, Types, numbers, unsupported
 
 __all__ = ["Molecule"]
@@ -35,11 +35,23 @@ class Molecule:
         self.sites: list[_Site] = []
         self.cmaps: list[tuple[tuple[int, ...], tuple[str, ...]]] = []
         self.has_settles = False
+        self._label, self._distances = np.nan, ""  # of the last distance restraint: its label and kind
+
+    @classmethod
+    def of_all(cls, molecules: Sequence[Molecule]) -> Molecule:
+        """All molecules as one, for terms between them, which exclude no pairs."""
+        whole = cls("of all molecules", 0)
+        for m in molecules:
+            whole.types += m.types
+            whole.charges += m.charges
+        return whole
 
     def read(self, section: str, words: list[str], types: Types, where: str) -> None:
         """Take up a line of one of the molecule's sections."""
         if section in FORMS:
             self._bonded(section, words, types, where)
+        elif section == "distance_restraints":
+            self._distance_restraint(words, where)
         else:
             _READERS[section](self, words, types, where)
 
@@ -52,7 +64,7 @@ class Molecule:
             around[j].add(i)
         for i in range(len(self.types)) if self.near > 0 else ():
             reached = edge = {i}
-            for _ in range(self.near):
+            for _ in range(min(self.near, len(self.types))):  # no path is longer
                 edge = {k for j in edge for k in around[j]} - reached
                 reached = reached | edge
             pairs.update((i, j) for j in reached if j > i)
@@ -75,7 +87,9 @@ class Molecule:
         indices, function = self._indices(words[:atoms], where), words[atoms]
         if function not in known:
             raise unsupported(section, function, where, known)
-        if len(set(indices)) < atoms:
+        # an angle restraint is one of two vectors, which may begin at the same atom
+        vectors = [indices[:2], indices[2:]] if section == "angle_restraints" else [indices]
+        if any(len(set(v)) < len(v) for v in vectors):
             raise FileFormatError(
                 f"{where}: the atoms of a line of [ {section} ] must differ, got {' '.join(words[:atoms])}"
             )
@@ -125,9 +139,17 @@ class Molecule:
             )
         for values in series:
             for term in function.convert(*values):
-                if term.kind == "torsion" and term.values[1] % 1:
+                if term.kind in ("torsion", "angle_restraint", "z_angle_restraint") and term.values[1] % 1:
                     raise FileFormatError(
-                        f"{where}: the multiplicity of a torsion must be an integer, got {term.values[1]}"
+                        f"{where}: the multiplicity of a torsion or a restraint must be an integer, got "
+                        f"{term.values[1]}"
+                    )
+                if term.kind.startswith("tabulated") and not (term.values[0] >= 0 and term.values[0] % 1 == 0):
+                    raise FileFormatError(f"{where}: the number of a table must be an integer >= 0, got {values[0]:g}")
+                if term.kind == "torsion_restraint" and not (term.values[0] >= 0 and term.values[2] >= 0):
+                    raise FileFormatError(
+                        f"{where}: a dihedral restraint must have a free range and a force constant >= 0, got "
+                        f"{values[1]:g} degrees and {values[2]:g} kJ/mol/rad^2"
                     )
                 self._add(
                     term.kind, atoms if term.places is None else tuple(atoms[k] for k in term.places), term.values
@@ -187,11 +209,35 @@ class Molecule:
 
     def _position_restraint(self, words: list[str], types: Types, where: str) -> None:
         atoms, _, values = self._head("position_restraints", words, 1, ["1"], where)
-        if len(values) != 3 or len(set(values)) > 1:
+        if len(values) not in (3, 6) or min(values[:3]) < 0 or values[3:] not in ([], values[:3]):
             raise FileFormatError(
-                f"{where}: the three constants of a position restraint must be equal, got {' '.join(words[2:])}"
+                f"{where}: a position restraint must have three constants >= 0, got {' '.join(words[2:])} (perturbed "
+                "terms are not supported)"
             )
-        self._add("position_restraint", atoms, (values[0],))
+        self._add("position_restraint", atoms, tuple(values[:3]))
+
+    def _distance_restraint(self, words: list[str], where: str) -> None:
+        """A restraint of one distance, or, with the label of the line before, of these distances together."""
+        atoms, _, values = self._head("distance_restraints", words, 2, ["1"], where)
+        if len(values) != 6 or values[1] not in (1, 2):
+            raise FileFormatError(
+                f"{where}: a distance restraint must have a label, type 1 or 2, three bounds and a weight, got "
+                f"{' '.join(words[3:])!r}"
+            )
+        label, _, low, up1, up2, weight = values
+        if not (weight >= 0 and 0 <= low <= up1 <= up2):
+            raise FileFormatError(
+                f"{where}: a distance restraint must have bounds 0 <= low <= up1 <= up2 and a weight >= 0, got "
+                f"{' '.join(words[5:])}"
+            )
+        found = (DISRE_FC * weight, low, up1, up2)
+        if label == self._label:
+            others, before = self.terms[self._distances].pop()
+            if before != found:
+                raise FileFormatError(f"{where}: distances of label {label:g} must have the same bounds and weight")
+            atoms = (*others, *atoms)
+        self._label, self._distances = label, f"distance_restraint {len(atoms) // 2}"
+        self._add(self._distances, atoms, found)
 
     # -- virtual sites -------------------------------------------------------------------------------------------------
 
@@ -269,4 +315,4 @@ _READERS: dict[str, Callable] = {
     "dummies4": Molecule._site4,
     "dummiesn": Molecule._siten,
 }
-Molecule.SECTIONS = (*FORMS, *_READERS)
+Molecule.SECTIONS = (*FORMS, "distance_restraints", *_READERS)

@@ -10,18 +10,31 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..errors import FileFormatError, MissingParameterError
-from .gromacs_functions import ANGLES, BONDS, CONSTRAINTS, DIHEDRALS, NAMES, Function
+from .gromacs_functions import (
+    ANGLE_RESTRAINTS,
+    ANGLES,
+    BONDS,
+    CONSTRAINTS,
+    DIHEDRAL_RESTRAINTS,
+    DIHEDRALS,
+    NAMES,
+    Z_ANGLE_RESTRAINTS,
+    Function,
+)
 
 __all__ = ["FORMS", "AtomType", "Types", "numbers", "unsupported"]
 
-# Section: number of atoms, functions, section that lists parameters by type
+# Section: number of atoms, functions, section that lists parameters by type, if there is one
 FORMS: dict[str, tuple[int, dict[str, Function], str]] = {
     "bonds": (2, BONDS, "bondtypes"),
     "constraints": (2, CONSTRAINTS, "constrainttypes"),
     "angles": (3, ANGLES, "angletypes"),
     "dihedrals": (4, DIHEDRALS, "dihedraltypes"),
+    "angle_restraints": (4, ANGLE_RESTRAINTS, ""),
+    "angle_restraints_z": (2, Z_ANGLE_RESTRAINTS, ""),
+    "dihedral_restraints": (4, DIHEDRAL_RESTRAINTS, ""),
 }
-_LISTED = {types: section for section, (_, _, types) in FORMS.items()}
+_LISTED = {types: section for section, (_, _, types) in FORMS.items() if types}
 
 
 class AtomType(NamedTuple):
@@ -40,7 +53,9 @@ def numbers(words: Sequence[str], where: str) -> list[float]:
     try:
         values = [float(word) for word in words]
     except ValueError:
-        raise FileFormatError(f"{where}: must hold numbers, got {' '.join(words)!r}") from None
+        raise FileFormatError(
+            f"{where}: must hold numbers, got {' '.join(words)!r} (values of macros are passed as defines)"
+        ) from None
     if not np.all(np.isfinite(values)):
         raise FileFormatError(f"{where}: must hold finite numbers, got {' '.join(words)!r}")
     return values

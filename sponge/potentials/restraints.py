@@ -95,7 +95,7 @@ torsion_restraint.enhanced = False  # it holds the atoms where they are
 
 @kernel(nogil=True)
 def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
-    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 8]: k, width,
+    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 10]: k by axis, width,
     reference, and where the reference is from what moves with the box.
     """
     periodic = box[0, 0] != 0.0
@@ -104,24 +104,25 @@ def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
     row[:] = 0.0
     for i in range(first[chunk], first[chunk + 1]):
         a = atoms[i]
-        x, y, z = positions[a, 0] - params[i, 2], positions[a, 1] - params[i, 3], positions[a, 2] - params[i, 4]
+        x, y, z = positions[a, 0] - params[i, 4], positions[a, 1] - params[i, 5], positions[a, 2] - params[i, 6]
         if periodic:
             x, y, z = minimum_image(x, y, z, box)
         r = math.sqrt(x * x + y * y + z * z)
-        out = r - params[i, 1]
+        out = r - params[i, 3]
         if out <= 0.0:
             continue
-        f = -params[i, 0] * out / r
-        forces[a, 0] += f * x
-        forces[a, 1] += f * y
-        forces[a, 2] += f * z
+        part = out / r
+        fx, fy, fz = -params[i, 0] * part * x, -params[i, 1] * part * y, -params[i, 2] * part * z
+        forces[a, 0] += fx
+        forces[a, 1] += fy
+        forces[a, 2] += fz
         if flags[ENERGY]:
-            energy += 0.5 * params[i, 0] * out * out
+            energy -= 0.5 * part * (fx * x + fy * y + fz * z)
             for b in range(3):  # the positions that the box scales are the images next to the reference
-                at = params[i, 5 + b] + (x if b == 0 else y if b == 1 else z)
-                row[1 + b] += f * x * at
-                row[4 + b] += f * y * at
-                row[7 + b] += f * z * at
+                at = params[i, 7 + b] + (x if b == 0 else y if b == 1 else z)
+                row[1 + b] += fx * at
+                row[4 + b] += fy * at
+                row[7 + b] += fz * at
     row[0] = energy
 
 
@@ -136,8 +137,8 @@ class PositionRestraint(Potential):
     Parameters
     ----------
     atoms : (m,) int
-    k : float or (m,) array, kJ/mol/nm^2
-        Force constant.
+    k : float, (m,) or (m, 3) array, kJ/mol/nm^2
+        Force constant, or one for each axis where no `width` is given: u = (kx dx^2 + ky dy^2 + kz dz^2)/2.
     reference : (m, 3) array, nm
         Reference positions.
     width : float or (m,) array
@@ -168,7 +169,7 @@ class PositionRestraint(Potential):
         if np.shape(reference) != (m, 3):
             raise ValueError(f"position_restraint: reference must have shape {(m, 3)}, got {np.shape(reference)}")
         self.params = {
-            "k": np.array(np.broadcast_to(np.asarray(k, np.float64), (m,))),
+            "k": np.array(np.broadcast_to(np.asarray(k, np.float64), (m, 3) if np.ndim(k) == 2 else (m,))),
             "reference": np.array(reference, np.float64),
             "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,))),
         }
@@ -196,6 +197,8 @@ class PositionRestraint(Potential):
         # where the width is 0 the square needs no root, whose derivatives do not exist at the reference
         root = np.sqrt(np.where(outside, square, 1.0))
         reached = np.where(width > 0, np.where(outside, (root - width) ** 2, 0.0), square - 2 * width * root)
+        if params["k"].ndim == 2:
+            return 0.5 * np.sum(params["k"] * d * d)
         return 0.5 * np.sum(params["k"] * reached)
 
     def check(self, system):
@@ -205,17 +208,22 @@ class PositionRestraint(Potential):
             check.finite(values, f"{where}: parameter {name}")
         if np.any(self.params["width"] < 0):
             raise ValueError(f"{where}: width must be >= 0, got {self.params['width'].min()}")
+        if self.params["k"].ndim == 2 and np.any(self.params["width"]):
+            raise ValueError(
+                f"{where}: width must be 0 where k has an entry for each axis, got {self.params['width'].max()} nm"
+            )
         if system.box is not None:
             self._molecules = np.unique(molecules(system)[self.atoms], return_inverse=True)[1]
             self.box = system.box.copy() if self.box is None else self.box
 
     def plan(self, engine):
         order = np.argsort(self.atoms, kind="stable")
-        atoms, params = self.atoms[order], np.empty((len(order), 8))
+        atoms, params = self.atoms[order], np.empty((len(order), 10))
 
         def update():
             k, reference, width = (self.params[name] for name in ("k", "reference", "width"))
             places = reference - self.centers(reference) if engine.periodic else reference
+            k = np.broadcast_to(k.reshape(len(k), -1), reference.shape)
             params[:] = np.column_stack([k, width, self.reference_in(engine.box, reference), places])[order]
 
         update()
@@ -251,4 +259,5 @@ def example():
         ),
         PositionRestraint([0, 3, 7, 3], k=900.0, reference=np.full((4, 3), 0.1), width=[0.0, 0.1, 0.05, 3.0]),
     ]
-    return [(restraints, {}), (restraints[3:], {"box": [0.9, 0.9, 0.9]})]
+    by_axis = PositionRestraint([2, 5], k=[[0, 0, 700], [300, 20, 0]], reference=np.full((2, 3), 0.2), name="by_axis")
+    return [([*restraints, by_axis], {}), ([restraints[3], by_axis], {"box": [0.9, 0.9, 0.9]})]

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from tests.faults.killed import springs
+from tests.sponge.differential.gmx import write_gro
+from tests.sponge.load.test_gromacs import BENT, DEFINES, RESTRAINED, TABULATED, tables
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
 from triskele.core import nn, optim, random, train
@@ -197,6 +199,13 @@ def with_topology(name):
             peptide / "peptide.psf.gz", peptide / "peptide.prm.gz", path, peptide / "peptide_charmm27.gro.gz"
         )
     return lambda path: sponge.load(path, peptide / "peptide_amber.gro.gz")
+
+
+def restrained():
+    write_gro(Path("whole.gro"), BENT)
+    tables(Path.cwd())
+    defines = "".join(f"#define {name} {value}\n" for name, value in DEFINES.items())
+    return [(defines + RESTRAINED).encode(), TABULATED.replace("TAB 1", "TAB 2").encode()]
 
 
 FFXML = b"""<ForceField><AtomTypes><Type name="a" class="A" element="Ar" mass="39.948"/></AtomTypes>
@@ -428,6 +437,7 @@ TARGETS = {
         read_gro, lambda: [(DATA / "sponge/parmed/peptide_amber.gro.gz").read_bytes()], LOADING, ".gro.gz", gzip_bombs
     ),
     "top": Target(with_topology("top"), lambda: plain("parmed/amber99sb-ildn.top.gz"), LOADING, ".top"),
+    "top with restraints": Target(lambda path: sponge.load(path, "whole.gro"), restrained, LOADING, ".top"),
     "psf": Target(with_topology("psf"), lambda: plain("parmed/peptide.psf.gz"), LOADING, ".psf"),
     # ParmEd's errors name the .psf
     "prm": Target(with_topology("prm"), lambda: plain("parmed/peptide.prm.gz"), LOADING, ".prm", names_file=False),

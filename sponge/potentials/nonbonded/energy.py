@@ -14,7 +14,7 @@ from ... import pme
 from ...neighbors.pairs import find_pairs
 from ...units import COULOMB
 from ..at_values import Part
-from ..pairs.formulas import fade, screened, screening_series, switch, twelve_six
+from ..pairs.formulas import fade, force_switch, removed, screened, screening_series, switch, twelve_six
 from ..pairs.mixing import root
 
 __all__ = [
@@ -40,6 +40,7 @@ class Form:
     cutoff: float | None  # None: all pairs, without images
     order: int  # of the splines of PME
     switch: float | None = None
+    modifier: str = "potential-switch"
     dispersion: bool = False
     k_rf: float = 0.0
     c_rf: float = 0.0
@@ -49,6 +50,12 @@ class Form:
     lj_grid: tuple[int, int, int] | None = None
     wave_vectors: tuple[int, int, int] | None = None
     images: bool = True  # of excluded pairs
+    excluded_field: bool = False
+
+    @property
+    def corrects(self) -> bool:
+        """Return True if excluded pairs contribute."""
+        return bool(self.alpha) or self.excluded_field
 
 
 def terms(
@@ -141,6 +148,14 @@ def lennard_jones(form: Form, at: Any, r2: Any, *own: Any) -> Any:
             u = u + 4 * e * other_e * (s * other_s) ** 3 * inverse6 * screened(at.lj_alpha**2 * r2)
         return u
 
+    if form.modifier != "potential-switch":
+        r, start = np.sqrt(r2), None if form.switch is None else at.switch
+        power6, power12 = (r2 ** (-n // 2) - removed(r, n, start, at.cutoff) for n in (6, 12))
+        if form.mixing == "table":
+            return 0.5 * (own[0] + own[2]) * power12 - 0.5 * (own[1] + own[3]) * power6
+        s, e, other_s, other_e = own
+        size6 = (0.5 * (s + other_s)) ** 6 if form.mixing == "lorentz_berthelot" else (s * other_s) ** 3
+        return 4 * e * other_e * size6 * (size6 * power12 - power6)
     u = energy(r2)
     if form.lj_alpha:  # the energy at the cut-off is taken off too (Wennberg et al. 2015, equations 9 to 12)
         u = u - energy(at.cutoff**2)
@@ -155,7 +170,7 @@ def _rest_function(form, names, periodic):
         exclusions, types = data
         params, positions, box = _split(names, periodic, leaves)
         e = 0.0 * np.sum(positions[:1])
-        if form.alpha:
+        if form.corrects:
             e = e + excluded(form, params, positions, box, exclusions)
         if form.dispersion:
             e = e + long_range_dispersion(form, params, types) / boxes.volume(box)
@@ -173,11 +188,17 @@ def _reciprocal_function(form, names, periodic):
 
 
 def excluded(form: Form, params: dict[str, Any], positions: Any, box: Any, exclusions: np.ndarray) -> Any:
-    """The reciprocal sum holds excluded pairs too: they are taken out again."""
+    """The reciprocal sum holds excluded pairs too: they are taken out again. The reaction field of GROMACS has those
+    within the cut-off, and each atom with itself.
+    """
     i, j = exclusions.T
     d = boxes.displacement(positions[i] - positions[j], box if form.images else None)
     r2 = np.sum(d * d, axis=-1)
     q = params["charges"]
+    if form.excluded_field:
+        assert form.cutoff is not None
+        field = np.where(r2 < form.cutoff**2, form.k_rf * r2 - form.c_rf, 0.0)
+        return COULOMB * (np.sum(q[i] * q[j] * field) - 0.5 * form.c_rf * np.sum(q * q))
     e = -COULOMB * form.alpha * np.sum(q[i] * q[j] * _erf_over(form.alpha**2 * r2))
     if form.lj_alpha:
         c = 2 * root(params["epsilons"]) * params["sigmas"] ** 3
@@ -222,7 +243,9 @@ def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any
     rc = form.cutoff
     assert rc is not None
     w12, w6 = 1 / (9 * rc**9), 1 / (3 * rc**3)
-    if form.switch is not None:
+    if form.modifier != "potential-switch":
+        w12, w6 = w12 + _removed_within(12, form.switch, rc), w6 + _removed_within(6, form.switch, rc)
+    elif form.switch is not None:
         more12, more6 = _lost_by_switch(form.switch, rc)
         w12, w6 = w12 + more12, w6 + more6
     sum12, sum6 = _mean_sums(form, params, types)
@@ -236,7 +259,7 @@ def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
     the whole tail of the virial (Allen and Tildesley, Computer Simulation of Liquids, 2nd ed., 2017, sections 2.8 and
     2.14).
     """
-    if form.switch is not None:
+    if form.switch is not None or form.modifier != "potential-switch":
         return 0.0
     assert form.cutoff is not None
     sum12, sum6 = _mean_sums(form, params, types)
@@ -273,6 +296,17 @@ def _mean_power(s, e, power, mixing):
         total = total + binomial * moment[k] * moment[power - k]
         binomial = binomial * (power - k) / (k + 1)
     return 0.5 * (total / 2**power + own)
+
+
+@cache
+def _removed_within(n, start, cutoff):
+    """Integral of `removed` r^2 from 0 to the cut-off."""
+    if start is None:
+        return cutoff ** (3 - n) / 3
+    a, b, c = force_switch(n, start, cutoff)
+    polynomial = np.polynomial.Polynomial
+    inner = polynomial([0, 0, 0, a / 3, b / 4]) * polynomial([start, 1]) ** 2
+    return float(c * cutoff**3 / 3 + inner.integ()(cutoff - start))
 
 
 @cache

@@ -20,7 +20,7 @@ from ...box import minimum_image
 from ...engine.flags import ENERGY
 from ...units import COULOMB
 
-__all__ = ["by_first_atom", "excluded_pairs", "excluded_slopes", "polynomials"]
+__all__ = ["by_first_atom", "excluded_pairs", "excluded_slopes", "field_of_excluded", "polynomials"]
 
 _DEGREE = 12
 _LARGEST = 4.0  # of y for the polynomials
@@ -144,6 +144,40 @@ def excluded_pairs(
     if wanted:
         for k, w in enumerate((energy, wxx, wxy, wxz, wyx, wyy, wyz, wzx, wzy, wzz)):
             rows[chunk, k] = w
+
+
+@kernel(nogil=True)
+def field_of_excluded(
+    chunk, atoms, starts, partners, positions, charges, box, k_rf, c_rf, cutoff2, forces, rows, flags
+):
+    """As `excluded_pairs`, of q q (k_rf r^2 - c_rf) within the cut-off, and half of it of each atom with itself."""
+    row = rows[chunk]
+    row[:] = 0.0
+    for i in range(atoms[chunk], atoms[chunk + 1]):
+        forces[i] = 0.0
+    for i in range(atoms[chunk], atoms[chunk + 1]):
+        row[0] -= 0.5 * c_rf * charges[i] * charges[i]
+        for k in range(starts[i], starts[i + 1]):
+            j = partners[k]
+            x, y, z = (
+                positions[i, 0] - positions[j, 0],
+                positions[i, 1] - positions[j, 1],
+                positions[i, 2] - positions[j, 2],
+            )
+            dx, dy, dz = minimum_image(x, y, z, box)
+            r2 = dx * dx + dy * dy + dz * dz
+            if r2 >= cutoff2:
+                continue
+            qq = charges[i] * charges[j]
+            row[0] += qq * (k_rf * r2 - c_rf)
+            d = dx, dy, dz
+            for a in range(3):
+                f = -2.0 * qq * k_rf * d[a]
+                forces[i, a] += f
+                forces[j, a] -= f
+                if flags[ENERGY]:
+                    for b in range(3):
+                        row[1 + 3 * a + b] += f * d[b]
 
 
 @kernel(nogil=True)

@@ -26,6 +26,7 @@ from ...engine.flags import N_FLAGS
 from ...engine.program import Phase, Program
 from ...neighbors import shared_list
 from ...units import COULOMB
+from ..pairs.formulas import force_switch
 from ..pairs.loops import PairPlan
 from ..pairs.source import function_source, module_source
 
@@ -46,6 +47,7 @@ class PairForm:
         double: bool,
         *,
         switch: float | None = None,  # nm; switch: of Lennard-Jones energies
+        modifier: str = "potential-switch",  # as of `Nonbonded`
         alpha: float = 0.0,  # 1/nm, of Ewald sums
         k_rf: float = 0.0,
         c_rf: float = 0.0,  # of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf)
@@ -60,6 +62,7 @@ class PairForm:
             c_rf,
             dispersion_alpha,
         )
+        self.modifier = modifier
         self.numbers: list[float] = []
         self.table = table
         self._number(cutoff**2), self._number(3.0)
@@ -164,6 +167,8 @@ class PairForm:
                 f" - {n(left)} * (i[{k + 2}] * j[{k + 2}])",
             ]
             gradient = None
+        if self.modifier != "potential-switch":
+            return self._modified(force, gradient)
         if self.switch is not None:
             rs, rc = self.switch, self.cutoff
             scale = [
@@ -176,6 +181,38 @@ class PairForm:
             energy = ["u_lj = smooth * u_lj"]
             if gradient is not None:
                 gradient += ["by_size = smooth * by_size", "by_depth = smooth * by_depth"]
+        return force, energy, gradient
+
+    def _modified(self, force, gradient):
+        """The lines of `_lennard_jones` with a force switch or a shift: of r^-n n + S_n stays in the force times
+        r^(n+1), and 1 - L_n in the energy times r^n.
+        """
+        n, start, cutoff = self._number, self.switch, self.cutoff
+        force = [*force[:-1], f"r3 = {n(0.5)} * r2 * r2 * inverse", "r6 = r3 * r3"]
+        left = []
+        for power, of in ((6, "r6"), (12, "r6 * r6")):
+            if start is None:
+                left.append(f"left{power} = {n(1.0)} - {of} * {n(cutoff**-power)}")
+                continue
+            a, b, c = force_switch(power, start, cutoff)
+            if power == 6:
+                force += [f"r = {n(0.5)} * r2 * inverse", f"x = simd.maximum(r - {n(start)}, {n(0.0)})", "x2 = x * x"]
+            force.append(f"more{power} = {of} * r * x2 * ({n(a)} + {n(b)} * x)")
+            left.append(f"left{power} = {n(1.0)} - {of} * ({n(c)} + x2 * x * ({n(a / 3)} + {n(b / 4)} * x))")
+        more6, more12 = ("", "") if start is None else (" + more6", " + more12")
+        if self.mixing == "table":
+            scaled = [f" * ({n(1.0)} + {n(1 / p)} * more{p})" if more6 else "" for p in (12, 6)]
+            force.append(f"g_lj = repulsion{scaled[0]} - attraction{scaled[1]}")
+            energy = [*left, f"u_lj = {n(1 / 3)} * repulsion * left12 - {n(2 / 3)} * attraction * left6"]
+            return force, energy, None
+        force.append(f"g_lj = well * (six * ({n(12.0)}{more12}) - ({n(6.0)}{more6}))")
+        energy = [*left, f"u_lj = {n(4.0)} * well * (six * left12 - left6)"]
+        per_size, _, by_depth = gradient
+        gradient = [
+            per_size.replace(f"(six * {n(12.0)} + {n(-6.0)})", f"(six * left12 * {n(12.0)} + left6 * {n(-6.0)})"),
+            gradient[1],
+            f"by_depth = {n(4.0)} * six * (six * left12 - left6)",
+        ]
         return force, energy, gradient
 
     def _coulomb(self):

@@ -54,7 +54,7 @@ def gradients(potential: Nonbonded, engine: Engine) -> dict[str, np.ndarray]:
     }
     if plan.coulomb is not None:
         found["charges"] += plan.coulomb.charge_gradient()
-    if form.alpha or form.dispersion:
+    if form.corrects or form.dispersion:
         more = _others(form)(params, engine.positions, engine.box, potential.exclusions.astype(np.int64))
         for name in found:
             found[name] += more[name]
@@ -84,7 +84,7 @@ def _others(form):
 
     def energy(params, positions, box, exclusions):
         e = 0.0 * params["charges"][0]
-        if form.alpha:
+        if form.corrects:
             e = e + excluded(form, params, positions, box, exclusions)
         if form.dispersion:
             e = e + long_range_dispersion(form, params, None) / boxes.volume(box)

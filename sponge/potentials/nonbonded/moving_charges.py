@@ -100,6 +100,8 @@ class MovingCharges:
         pairs: np.ndarray,  # (m, 2), scaled pairs, such as 1-4
         factors: np.ndarray,  # (m,)
     ):
+        if potential.method == "reaction_field" and potential.excluded_field:
+            raise ValueError("charges that move: nonbonded must not have an excluded_field")
         n, starts, own, mesh = engine.n, engine.atom_starts, plan.pairs, plan.coulomb
         assert mesh is None or isinstance(mesh, PME)
         self.charges, self.slopes = np.zeros(n), np.zeros(n)  # e, read in every step; kJ/mol/e, of the last evaluation

@@ -25,17 +25,20 @@ from . import energy as nonbonded_energy
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
-__all__ = ["METHODS", "OPTIONS", "Nonbonded"]
+__all__ = ["METHODS", "MODIFIERS", "OPTIONS", "Nonbonded"]
 
 METHODS = ("pme", "ewald", "ljpme", "reaction_field", "cutoff", "none")
+MODIFIERS = ("potential-switch", "force-switch", "potential-shift")
 _PERIODIC_ONLY = ("pme", "ewald", "ljpme")
 OPTIONS = (
     "method",
     "cutoff",
     "switch",
+    "modifier",
     "tolerance",
     "dispersion_correction",
     "dielectric",
+    "excluded_field",
     "alpha",
     "grid",
     "order",
@@ -64,15 +67,22 @@ class Nonbonded(Potential):
     cutoff : float, nm
         Cut-off radius.
     switch : float, optional
-        Distance (nm) from which Lennard-Jones is brought to zero at the cut-off by the factor
-        1 - 10 x^3 + 15 x^4 - 6 x^5, x = (r - switch) / (cutoff - switch).
+        Distance (nm) from which Lennard-Jones is brought to zero at the cut-off.
+    modifier : {"potential-switch", "force-switch", "potential-shift"}
+        "potential-switch": by the factor 1 - 10 x^3 + 15 x^4 - 6 x^5, x = (r - switch) / (cutoff - switch).
+        "force-switch": a polynomial of third degree is added to the forces, as by GROMACS's vdw-modifier of that name,
+        which CHARMM force fields take there. "potential-shift": the energy at the cut-off is subtracted, and there is
+        no `switch`. The correction of the dispersion covers what the last two subtract within the cut-off.
     tolerance : float
         Relative error of Ewald sums; determines `alpha` and the grid unless these are given.
     dispersion_correction : bool
         Add the mean dispersion energy beyond the cut-off (periodic systems; Allen and Tildesley 1987, section 2.8).
     mixing : "lorentz_berthelot", "geometric" or LJTable
     dielectric : float
-        Dielectric constant of the continuum, for "reaction_field".
+        Dielectric constant of the continuum, for "reaction_field"; `numpy.inf` is a conductor.
+    excluded_field : bool
+        With "reaction_field", add the field's part of the energy for excluded pairs within the cut-off, and half of it
+        for each atom with itself, as GROMACS does and OpenMM does not.
     alpha, grid, order : float, (int, int, int), int
         Splitting parameter (1/nm), particle mesh and order of its splines; alpha and grid follow from the tolerance.
     lj_alpha, lj_grid : float, (int, int, int)
@@ -117,6 +127,8 @@ class Nonbonded(Potential):
         lj_alpha: float | None = None,
         lj_grid: Any = None,
         wave_vectors: Any = None,
+        modifier: str = "potential-switch",
+        excluded_field: bool = False,
     ):
         self.name = "nonbonded"
         self.types = None
@@ -141,9 +153,11 @@ class Nonbonded(Potential):
             method=method,
             cutoff=cutoff,
             switch=switch,
+            modifier=modifier,
             tolerance=tolerance,
             dispersion_correction=dispersion_correction,
             dielectric=dielectric,
+            excluded_field=excluded_field,
             alpha=alpha,
             grid=grid,
             order=order,
@@ -184,10 +198,20 @@ class Nonbonded(Potential):
             raise ValueError(f"nonbonded: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
         if switch is not None and method == "ljpme":
             raise ValueError("nonbonded: 'ljpme' sums dispersion over all distances and takes no switch")
+        modifier = check.choice(new["modifier"], MODIFIERS, "nonbonded: modifier")
+        if method == "ljpme" and modifier != "potential-switch":
+            raise ValueError(f"nonbonded: 'ljpme' takes no modifier, got {modifier!r}")
+        if modifier != "potential-switch" and (switch is None) != (modifier == "potential-shift"):
+            raise ValueError(
+                f"nonbonded: modifier 'force-switch' needs a switch and 'potential-shift' takes none, got {modifier!r} "
+                f"and switch {switch}"
+            )
         if not 0 < new["tolerance"] < 0.5:
             raise ValueError(f"nonbonded: tolerance must lie between 0 and 0.5, got {new['tolerance']}")
         if not new["dielectric"] > 0:
             raise ValueError(f"nonbonded: dielectric must be positive, got {new['dielectric']}")
+        if new["excluded_field"] and method != "reaction_field":
+            raise ValueError(f"nonbonded: excluded_field goes with method 'reaction_field', got {method!r}")
         check.choice(new["order"], ewald_parameters.ORDERS, "nonbonded: order")
         if method == "ljpme" and self.mixing == "table":
             raise ValueError("nonbonded: 'ljpme' needs sigmas and epsilons of atoms, not a table")
@@ -252,11 +276,15 @@ class Nonbonded(Potential):
             "images": self.images,
             "cutoff": None if self.method == "none" else self.cutoff,
             "switch": None if self.method == "none" else self.switch,
+            "modifier": "potential-switch" if self.method == "none" else self.modifier,
             "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme"),
         }
         if self.method == "reaction_field":
-            form["k_rf"] = (self.dielectric - 1) / (2 * self.dielectric + 1) / self.cutoff**3
-            form["c_rf"] = 3 * self.dielectric / (2 * self.dielectric + 1) / self.cutoff
+            k_rf, c_rf = 0.5, 1.5  # of a conductor
+            if self.dielectric != np.inf:
+                k_rf = (self.dielectric - 1) / (2 * self.dielectric + 1)
+                c_rf = 3 * self.dielectric / (2 * self.dielectric + 1)
+            form |= {"k_rf": k_rf / self.cutoff**3, "c_rf": c_rf / self.cutoff, "excluded_field": self.excluded_field}
         if self.method in _PERIODIC_ONLY:
             alpha = form["alpha"] = self.alpha or ewald_parameters.splitting(self.cutoff, self.tolerance)
             if self.method == "ewald":

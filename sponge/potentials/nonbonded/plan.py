@@ -22,7 +22,7 @@ from ...pme.split import SplitPME
 from ..pairs import dense as dense
 from ..pairs.dense import masks
 from .energy import jump_at_cutoff, long_range_dispersion
-from .exclusion_kernels import by_first_atom, excluded_pairs, polynomials
+from .exclusion_kernels import by_first_atom, excluded_pairs, field_of_excluded, polynomials
 from .forms import PairForm, plan_pairs
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         form.cutoff,
         engine.precision == "double",
         switch=form.switch,
+        modifier=form.modifier,
         alpha=form.alpha,
         k_rf=form.k_rf,
         c_rf=form.c_rf,
@@ -159,6 +160,10 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
         parts += [_of_solute(Plan(stages=s.stages, reduce=s.reduce, rows=s.rows)) for s in sums] if as_solute else sums
         updates += [s.update_box for s in sums]
+    if form.excluded_field and charged:
+        if split is not None:
+            raise ValueError("energy split: the excluded_field of a reaction field cannot be split (use 'pme')")
+        parts.append(_excluded_field(potential, engine, form))
     jump = 0.0
     if form.dispersion:
         tail = Plan()
@@ -217,6 +222,19 @@ def _excluded(potential, engine, form, roots, pairs):
     add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
     some = len(partners) > 0
     return ExclusionPlan(charges, stages=[[task]] * some, rows=rows, reduce=[add] * some)
+
+
+def _excluded_field(potential, engine, form):
+    starts, partners, atoms = by_first_atom(potential.exclusions, engine.n)
+    chunks = len(atoms) - 1
+    forces, rows = np.zeros((engine.n, 3)), np.zeros((chunks, ROW))
+    charges = np.sqrt(units.COULOMB) * potential.params["charges"]
+    box = engine.box if form.images and engine.periodic else np.diag([1e30] * 3)
+    numbers = form.k_rf, form.c_rf, form.cutoff**2
+    places = atoms, starts, partners, engine.positions
+    task = Task(field_of_excluded, *places, charges, box, *numbers, forces, rows, engine.flags, chunks=chunks)
+    add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
+    return ExclusionPlan(charges, stages=[[task]], rows=rows, reduce=[add])
 
 
 class ExclusionPlan(Plan):

@@ -58,7 +58,7 @@ def hessian_product(
     elif form.alpha:
         for influence, charges, alpha, grid, order in _meshes(form, params):
             out += reciprocal_product(influence, charges, positions, v, box, alpha, grid, order)[0]
-    if form.alpha and len(potential.exclusions):
+    if form.corrects and len(potential.exclusions):
         out += _excluded(form)(params, positions, box, potential.exclusions.astype(np.int64), v)
     return out
 
@@ -108,7 +108,7 @@ def _products(potential, params, positions, box, moves, v):
             out += more
             by[k][:, 0] += (by_charge + _constants(k, np.stack([charges, change]), alpha, box)).T
     slopes, along = _of_params(form.mixing == "table", bool(form.lj_alpha))(params, moves, by)
-    if form.alpha or form.dispersion:
+    if form.corrects or form.dispersion:
         args = params, positions, box, potential.exclusions.astype(np.int64), potential.types, moves, v
         first, (by_param, by_position) = _rest(form)(*args)
         out += by_position
@@ -167,7 +167,7 @@ def _rest(form):
     def both(params, positions, box, exclusions, types, moves, v):
         def energy(params, x):
             e = 0.0 * params["charges"][0]
-            if form.alpha:
+            if form.corrects:
                 e = e + nonbonded_energy.excluded(form, params, x, box, exclusions)
             if form.method == "ewald":
                 e = e + nonbonded_energy.reciprocal(form, params, x, box)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fade", "screened", "screening_series", "switch", "twelve_six"]
+__all__ = ["fade", "force_switch", "removed", "screened", "screening_series", "switch", "twelve_six"]
 
 
 def twelve_six(inverse6: Any, a: Any, b: Any) -> Any:
@@ -30,6 +30,27 @@ def fade(x: Any) -> Any:
 def switch(r: Any, start: Any, cutoff: Any) -> Any:
     """The factor that takes an energy to 0 between the distances `start` and `cutoff`; 1 below."""
     return np.where(r > start, fade((r - start) * (1 / (cutoff - start))), 1.0)
+
+
+def force_switch(n: int, start: Any, cutoff: Any) -> tuple[Any, Any, Any]:
+    """Coefficients a, b and c of GROMACS's force switch of r^-n.
+
+    The force is n r^-(n+1) + a x^2 + b x^3, x = r - start, from `start` on, and it and its slope vanish at the cut-off;
+    the energy is r^-n - a/3 x^3 - b/4 x^4 - c (reference manual of GROMACS, "Modified non-bonded interactions").
+    """
+    width = cutoff - start
+    a = -n * ((n + 4) * cutoff - (n + 1) * start) / (cutoff ** (n + 2) * width**2)
+    b = n * ((n + 3) * cutoff - (n + 1) * start) / (cutoff ** (n + 2) * width**3)
+    return a, b, cutoff**-n - a / 3 * width**3 - b / 4 * width**4
+
+
+def removed(r: Any, n: int, start: Any, cutoff: Any) -> Any:
+    """What the force switch takes from r^-n up to the cut-off, or without `start`, what a shift takes."""
+    if start is None:
+        return cutoff**-n
+    a, b, c = force_switch(n, start, cutoff)
+    x = np.where(r > start, r - start, 0.0)
+    return x * x * x * (a / 3 + b / 4 * x) + c
 
 
 def screened(x: Any) -> Any:

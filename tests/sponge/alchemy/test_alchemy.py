@@ -33,6 +33,12 @@ TOLERANCE = {"tail": 2e-8}  # OpenMM integrates the tails of custom forces numer
 BOTH = ("electrostatics", "sterics")
 
 
+def changed(method, **options):
+    system = fluid(method)
+    system.nonbonded.update(**options)
+    return system
+
+
 def fluid(method="pme", switch=None, mixing="lorentz_berthelot", periodic=True):
     """A chain of five atoms among 59 others, with 1-4 pairs, bonds and a restraint."""
     rng = np.random.default_rng(4)
@@ -292,6 +298,14 @@ def test_bad_input_is_refused_by_name():
         (lambda: alchemy.decouple(system, range(5), bonded=["bond"], restraints=["bond"]), "'bond' .* in both"),
         (lambda: alchemy.decouple(system, range(5), soft_core=alchemy.Beutler(beta=0.2)), "must have beta = 0"),
         (lambda: alchemy.decouple(fluid("ljpme"), range(5)), "got method 'ljpme'"),
+        (
+            lambda: alchemy.decouple(changed("reaction_field", excluded_field=True), range(5)),
+            "need a reaction field without excluded_field",
+        ),
+        (
+            lambda: alchemy.decouple(changed("cutoff", modifier="potential-shift"), range(5)),
+            "need the modifier 'potential-switch', got 'potential-shift'",
+        ),
         (lambda: alchemy.Beutler(b=0.5), "b must be at least 1, got 0.5"),
         (lambda: alchemy.Schedule(sterics=[1, 0.5, 0.6, 0]), "turns at state 2, from 0.5 to 0.6"),
         (lambda: alchemy.Schedule(sterics=[1, 1.5]), "between 0 and 1, got 1.5 in state 1"),

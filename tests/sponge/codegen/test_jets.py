@@ -17,6 +17,8 @@ FORMS = {
     "arithmetic": (lennard_jones, Form("cutoff", "lorentz_berthelot", 0.9, 5)),
     "switched": (lennard_jones, Form("cutoff", "geometric", 0.95, 5, switch=0.7)),
     "table": (lennard_jones, Form("cutoff", "table", 0.9, 5)),
+    "force switch": (lennard_jones, Form("cutoff", "geometric", 0.95, 5, switch=0.7, modifier="force-switch")),
+    "shift": (lennard_jones, Form("cutoff", "table", 0.9, 5, modifier="potential-shift")),
     "dispersion": (lennard_jones, Form("ljpme", "lorentz_berthelot", 0.9, 5, alpha=3.0, lj_alpha=2.9)),
     "near dispersion": (lennard_jones, Form("ljpme", "geometric", 0.9, 5, alpha=3.0, lj_alpha=0.3)),
 }

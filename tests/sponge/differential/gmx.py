@@ -15,21 +15,23 @@ __all__ = ["GMX", "compare_with_gromacs", "differences", "evaluate", "run", "wri
 GMX = shutil.which("gmx_d")
 
 _CUTOFF = 9.0  # nm, in a box of 20: every pair of a small molecule
-_RUN = f"""integrator = md
-nsteps = 0
-nstenergy = 1
-nstfout = 1
-nstcalcenergy = 1
-coulombtype = cut-off
-coulomb-modifier = none
-epsilon-rf = 1
-vdw-modifier = none
-rcoulomb = {_CUTOFF}
-rvdw = {_CUTOFF}
-verlet-buffer-tolerance = -1
-rlist = {_CUTOFF}
-continuation = yes
-"""
+_RUN = {
+    "integrator": "md",
+    "nsteps": 0,
+    "nstenergy": 1,
+    "nstfout": 1,
+    "nstcalcenergy": 1,
+    "coulombtype": "cut-off",
+    "coulomb-modifier": "none",
+    "epsilon-rf": 1,
+    "vdw-modifier": "none",
+    "rcoulomb": _CUTOFF,
+    "rvdw": _CUTOFF,
+    "verlet-buffer-tolerance": -1,
+    "disre": "simple",
+    "rlist": _CUTOFF,
+    "continuation": "yes",
+}
 # GROMACS's names of energies, and our terms
 GROUPS = {
     "Bond": "bonds", "G96Bond": "bonds", "Morse": "bonds", "Cubic Bonds": "bonds", "FENE Bonds": "bonds",
@@ -38,6 +40,8 @@ GROUPS = {
     "Per. Imp. Dih.": "torsions", "Improper Dih.": "torsions", "Imp. Dih.": "torsions", "Fourier Dih.": "torsions",
     "Restr. Dih.": "torsions", "CMAP Dih.": "torsions", "LJ-14": "pairs", "Coulomb-14": "pairs", "LJC-14 q": "pairs",
     "LJC Pairs NB": "pairs", "LJ (SR)": "pairs", "Coulomb (SR)": "pairs", "Position Rest.": "restraints",
+    "Tab. Bonds": "bonds", "Tab. Bonds NC": "bonds", "Tab. Angles": "angles", "Tab. Dih.": "torsions",
+    "Dih. Rest.": "restraints", "Angle Rest.": "restraints", "Angle Rest. Z": "restraints", "Dis. Rest.": "restraints",
     "Potential": "total",
 }  # fmt: skip
 OURS = {
@@ -46,6 +50,9 @@ OURS = {
     "quartic_angle": "angles", "restricted_angle": "angles", "torsion": "torsions", "improper": "torsions",
     "ryckaert_bellemans": "torsions", "restricted_torsion": "torsions", "cmap": "torsions", "nonbonded": "pairs",
     "pair14": "pairs", "lennard_jones_pair": "pairs", "position_restraint": "restraints",
+    "torsion_restraint": "restraints", "distance_restraint": "restraints", "angle_restraint": "restraints",
+    "z_angle_restraint": "restraints", "tabulated_bond": "bonds", "tabulated_angle": "angles",
+    "tabulated_torsion": "torsions",
 }  # fmt: skip
 
 
@@ -82,9 +89,18 @@ def _table(path: Path) -> tuple[list[str], list[float]]:
     return re.findall(r'legend "(.*?)"', text), [float(v) for v in row.split()[1:]]
 
 
-def evaluate(folder: Path, top: Path, positions: np.ndarray, box: float = 20.0) -> tuple[dict[str, float], np.ndarray]:
-    """Energies (kJ/mol) by GROMACS's names, as sums over all pairs without cut-off, and forces (kJ/mol/nm)."""
-    (folder / "run.mdp").write_text(_RUN)
+def evaluate(
+    folder: Path,
+    top: Path,
+    positions: np.ndarray,
+    box: float = 20.0,
+    settings: dict[str, Any] | None = None,
+    *options: str,
+) -> tuple[dict[str, float], np.ndarray]:
+    """Energies (kJ/mol) by GROMACS's names, by default as sums over all pairs without cut-off, and forces
+    (kJ/mol/nm). `options` are those of mdrun.
+    """
+    (folder / "run.mdp").write_text("".join(f"{k} = {v}\n" for k, v in (_RUN | (settings or {})).items()))
     gro = write_gro(folder / "gmx.gro", positions, box)
     run(
         folder,
@@ -102,7 +118,7 @@ def evaluate(folder: Path, top: Path, positions: np.ndarray, box: float = 20.0) 
         "-maxwarn",
         "20",
     )
-    run(folder, "mdrun", "-s", "run.tpr", "-deffnm", "run", "-nt", "1")
+    run(folder, "mdrun", "-s", "run.tpr", "-deffnm", "run", "-nt", "1", *options)
     run(folder, "energy", "-f", "run.edr", "-dp", "-o", "e.xvg", answer="\n".join(map(str, range(1, 30))) + "\n\n")
     energies = dict(zip(*_table(folder / "e.xvg")))
     run(folder, "traj", "-f", "run.trr", "-s", "run.tpr", "-of", "f.xvg", "-fp", answer="0\n")

@@ -118,6 +118,9 @@ FORMS = pytest.mark.parametrize("method, options", [
     ("none", {}), ("cutoff", {"switch": 0.7}), ("reaction_field", {"mixing": "geometric"}), ("ewald", {}),
     ("pme", {"mixing": "table"}), ("pme", {"mixing": "table", "switch": 0.7, "order": 6}),
     ("ljpme", {}), ("ljpme", {"mixing": "geometric", "order": 4}),
+    ("cutoff", {"switch": 0.7, "modifier": "force-switch"}),
+    ("reaction_field", {"mixing": "geometric", "excluded_field": True}),
+    ("cutoff", {"mixing": "table", "modifier": "potential-shift"}),
 ])  # fmt: skip
 
 

@@ -111,6 +111,29 @@ class TestOpenMM:
         }
         assert theirs == pytest.approx(ours, rel=1e-9)
 
+    @pytest.mark.parametrize(
+        "method, options, message",
+        [
+            ("cutoff", {"modifier": "potential-shift"}, "no modifier 'potential-shift'"),
+            ("reaction_field", {"excluded_field": True}, "no excluded_field"),
+        ],
+    )
+    def test_options_that_openmm_does_not_have(self, method, options, message):
+        system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), 2.0, np.eye(3)[:2])
+        system.add(sponge.Nonbonded([0.0, 0.0], [0.3, 0.3], [1.0, 1.0], method, **options))
+        with pytest.raises(ValueError, match=message):
+            system.to_openmm()
+
+    @pytest.mark.parametrize("box", [None, np.diag([2.0, 2.1, 2.2])])
+    def test_restraint_by_axis(self, box, rng):
+        system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), box, rng.uniform(-1, 3, (2, 3)))
+        system.add(sponge.PositionRestraint([0, 1], [[0, 0, 30.0], [4, 5, 6]], [[0.1, 0.2, 0.3], [1.0, 2.0, 0.5]]))
+        assert_same_energies(system, rel=1e-12)
+        if box is not None:
+            system.box = np.array([[2.0, 0, 0], [0.3, 2.1, 0], [-0.4, 0.5, 2.2]])
+            with pytest.raises(ValueError, match="'position_restraint' .* needs a rectangular box"):
+                system.to_openmm()
+
     @pytest.mark.parametrize("method", ["none", "cutoff"])
     @pytest.mark.parametrize("mixing", ["geometric", "table"])
     def test_mixing_rules(self, method, mixing, rng):

@@ -378,6 +378,26 @@ def with_section(path, name, change):
     return path
 
 
+@pytest.mark.parametrize("files, method", [(VACUUM, "none"), (WATER, "cutoff")])
+def test_attraction_of_ions(files, method, tmp_path):
+    """12-6-4 models, whose r^-4 is a force of its own in ParmEd."""
+    parmed = pytest.importorskip("parmed")
+    app = pytest.importorskip("openmm.app")
+    top = parmed.load_file(str(unpacked(files[0].relative_to(DATA), tmp_path) if files is WATER else files[0]))
+    count = len(top.parm_data["LENNARD_JONES_ACOEF"])
+    values = np.random.default_rng(1).uniform(0, 50, count).round(4).tolist()
+    top.add_flag("LENNARD_JONES_CCOEF", "5E16.8", data=values)
+    top.save(str(tmp_path / "ions.prmtop"), overwrite=True)
+    options = {} if method == "none" else {"cutoff": 0.8, "dispersion_correction": False}
+    system = sponge.load(tmp_path / "ions.prmtop", files[1], method=method, rigid_water=False, **options)
+    cut = app.NoCutoff if method == "none" else app.CutoffPeriodic
+    omm = parmed.load_file(str(tmp_path / "ions.prmtop")).createSystem(nonbondedMethod=cut, nonbondedCutoff=0.8)
+    (force,) = (f for f in omm.getForces() if f.getName() == "CustomNonbondedForce")
+    force.setUseLongRangeCorrection(False)
+    attraction = openmm_energies(omm, system.positions, system.box)["CustomNonbondedForce"]
+    assert system.energy_terms()["ion_dipole"] == pytest.approx(attraction, rel=1e-7)
+
+
 def put(index, value):
     def change(values):
         values = np.append(values, np.zeros(max(0, index + 1 - len(values)), values.dtype))
@@ -391,7 +411,8 @@ def put(index, value):
     "name, values, message",
     [
         ("LES_NTYP", [2], "locally enhanced sampling"),
-        ("LENNARD_JONES_CCOEF", [1.0], "12-6-4"),
+        ("LENNARD_JONES_CCOEF", [1.0], r"NONBONDED_PARM_INDEX must name coefficients 1 to 1, got \d+"),
+        ("LENNARD_JONES_DCOEF", [1.0], "12-6-4"),
         ("POLARIZABILITY", [1.0], "polarizable"),
         ("IPOL", [1], "IPOL must be 0, got 1"),
         ("AMOEBA_FORCEFIELD", [1], "AMOEBA"),

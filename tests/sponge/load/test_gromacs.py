@@ -11,6 +11,7 @@ from tests.sponge.differential.gromacs import STORED, case, read
 from tests.sponge.reference import DATA, openmm_energies, pure_energies, unpacked
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError, MissingParameterError
+from triskele.sponge.geometry import angles, torsions
 from triskele.sponge.load.g96 import read_g96
 from triskele.sponge.load.gromacs_text import read_lines
 
@@ -186,6 +187,262 @@ def test_beads_of_martini(number, tmp_path):
     assert system.exclusions.tolist() == [[0, 1], [1, 2]] and len(system.topology.bonds) == 2
 
 
+RESTRAINED = """[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+C 6 12.0 0.0 A 0.1 0.4
+[ bondtypes ]
+C C 6 0.2 300.0
+[ moleculetype ]
+ONE 3
+[ atoms ]
+1 C 1 MOL C1 1 0.0 12.0
+2 C 1 MOL C2 2 0.0 12.0
+3 C 1 MOL C3 3 0.0 12.0
+4 C 1 MOL C4 4 0.0 12.0
+5 C 1 MOL C5 5 0.0 12.0
+6 C 1 MOL C6 6 0.0 12.0
+#ifdef POSRES
+[ position_restraints ]
+1 1 0 0 FC_LIPID
+2 1 100 200 FC_LIPID
+#endif
+#ifdef DIHRES
+[ dihedral_restraints ]
+1 2 3 4 1 120.0 2.5 DIHRES_FC
+2 3 4 5 1 -170 40 200
+#endif
+[ distance_restraints ]
+1 3 1 0 1 0.1 0.15 0.2 1.0
+1 4 1 1 1 0.6 0.7 0.8 0.5
+1 5 1 2 1 0.1 0.3 0.6 1.0
+2 6 1 2 1 0.1 0.3 0.6 1.0
+2 5 1 3 2 0.8 0.9 0.95 2.0
+1 6 1 3 2 0.8 0.9 0.95 2.0
+3 6 1 3 2 0.8 0.9 0.95 2.0
+[ angle_restraints ]
+1 2 5 6 1 40 20 1
+1 2 1 4 1 70 10 3
+[ angle_restraints_z ]
+1 4 1 30 25 1
+2 6 1 100 15 2
+[ moleculetype ]
+TWO 3
+[ atoms ]
+1 C 1 TWO C1 1 0.0 12.0
+2 C 1 TWO C2 2 0.0 12.0
+3 C 1 TWO C3 3 0.0 12.0
+[ system ]
+restraints
+[ molecules ]
+ONE 1
+TWO 2
+[ intermolecular_interactions ]
+[ bonds ]
+1 7 6 0.3 1000
+2 8 10 0.1 0.2 0.4 1000
+3 8 6
+[ angles ]
+1 2 7 1 100 50
+[ dihedrals ]
+1 2 7 12 2 30 20
+[ dihedral_restraints ]
+1 2 8 9 1 10 5 50
+[ angle_restraints ]
+1 2 7 8 1 10 5 1
+[ pairs_nb ]
+1 12 1 0.5 -0.5 0.3 0.5
+"""
+BENT = np.array([[0.14 * i, 0.08 * (i % 2), 0.05 * (i // 2 % 2)] for i in range(6)])
+BENT = 9 + np.concatenate([BENT, BENT[::-1] + [0.01, 0.3, 0.2]])
+BENT = (BENT + 0.02 * np.sin(np.arange(36.0) ** 2).reshape(12, 3)).round(9)  # no two vectors are parallel
+RESTRAINED_ENERGIES = {
+    "bond": 145.917302389,
+    "restraint_bond": 48.7265307618,
+    "angle": 32.9009489921,
+    "improper": 7.08064470101,
+    "distance_restraint": 211.294102937,
+    "angle_restraint": 30.7742531853,
+    "z_angle_restraint": 9.31365097261,
+    "torsion_restraint": 178.012042361,
+}
+DEFINES = {"POSRES": "", "FC_LIPID": 500, "DIHRES": "", "DIHRES_FC": 300.0}
+
+
+def test_restraints(tmp_path):
+    """Energies that gmx 2022.5 in double precision gives for restraints and terms between molecules."""
+    (tmp_path / "x.top").write_text(RESTRAINED)
+    system = sponge.load(tmp_path / "x.top", gmx.write_gro(tmp_path / "x.gro", BENT), defines=DEFINES, method="none")
+    terms = system.energy_terms()
+    found = {
+        name: sum(e for term, e in terms.items() if term.partition(" ")[0] == name) for name in RESTRAINED_ENERGIES
+    }
+    assert found == pytest.approx(RESTRAINED_ENERGIES, rel=1e-10)
+    moved = system.positions + [0.01, -0.02, 0.03]
+    assert system.energy_terms(moved)["position_restraint"] == pytest.approx(500 * 0.03**2 + 50 * 1e-4 + 100 * 4e-4)
+    assert len(system.exclusions) == 0 and len(system.topology.bonds) == 0
+    fixed = sponge.load(tmp_path / "x.top", tmp_path / "x.gro", defines=DEFINES, constraints="all-bonds")
+    assert len(fixed.constraints) == 0  # function type 6 is no chemical bond
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+def test_restraints_with_gromacs(tmp_path):
+    defines = "".join(f"#define {name} {value}\n" for name, value in DEFINES.items())
+    (tmp_path / "x.top").write_text(defines + RESTRAINED)
+    system, positions = read(tmp_path / "x.top", BENT)
+    assert gmx.compare_with_gromacs(system, tmp_path, tmp_path / "x.top", positions) == []
+
+
+TABULATED = """[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+C 6 12.0 0.0 A 0.1 0.4
+[ moleculetype ]
+TAB 3
+[ atoms ]
+1 C 1 TAB C1 1 0.0 12.0
+2 C 1 TAB C2 2 0.0 12.0
+3 C 1 TAB C3 3 0.0 12.0
+4 C 1 TAB C4 4 0.0 12.0
+5 C 1 TAB C5 5 0.0 12.0
+6 C 1 TAB C6 6 0.0 12.0
+[ bonds ]
+1 2 8 0 1.5
+2 3 8 1 2.0
+3 4 8 0 1.0
+4 5 8 0 1.0
+1 6 9 1 0.5
+[ angles ]
+1 2 3 8 0 2.0
+2 3 4 8 0 1.0
+[ dihedrals ]
+1 2 3 4 8 0 3.0
+2 3 4 5 8 0 1.0
+[ system ]
+tables
+[ molecules ]
+TAB 1
+"""
+
+
+def tables(folder):
+    """Files of harmonic bonds, an anharmonic bond, an angle, and a torsion, with f and -f'."""
+    r, theta, phi = np.linspace(0, 1, 501), np.linspace(0, 180, 181), np.linspace(-180, 180, 361)
+    a, t = np.radians(theta), np.radians(phi)
+    for name, x, f, slope in (
+        ("b0", r, 500 * (r - 0.15) ** 2, 1000 * (r - 0.15)),
+        ("b1", r, 20 * np.cos(9 * r), -180 * np.sin(9 * r)),
+        ("a0", theta, 50 * (a - 2) ** 2, np.radians(100 * (a - 2))),
+        ("d0", phi, 5 * np.cos(3 * t - 1), np.radians(-15 * np.sin(3 * t - 1))),
+    ):
+        np.savetxt(folder / f"table_{name}.xvg", np.stack([x, f, -slope], axis=1), header="a remark", fmt="%.15g")
+
+
+def test_tabulated_terms(tmp_path):
+    """Energies are those of the functions that the tables have, within the cubic polynomials between their points."""
+    (tmp_path / "x.top").write_text(TABULATED)
+    tables(tmp_path)
+    positions = BENT[:6]
+    system = sponge.load(tmp_path / "x.top")
+    terms = system.energy_terms(positions)
+    r = np.linalg.norm(positions[[1, 2, 3, 4, 0]] - positions[[0, 1, 2, 3, 5]], axis=1)
+    bonds = 500 * np.dot([1.5, 1, 1], (r[[0, 2, 3]] - 0.15) ** 2)
+    others = 20 * np.dot([2.0, 0.5], np.cos(9 * r[[1, 4]]))
+    assert terms["tabulated_bond"] == pytest.approx(bonds, rel=1e-10)
+    assert terms["tabulated_bond 2"] == pytest.approx(others, rel=1e-9)
+    angle, torsion = system["tabulated_angle"], system["tabulated_torsion"]
+    theta = angles(positions, None, angle.atoms)
+    assert terms["tabulated_angle"] == pytest.approx(50 * np.dot([2, 1], (theta - 2) ** 2), rel=1e-9)
+    phi = torsions(positions, None, torsion.atoms)
+    assert terms["tabulated_torsion"] == pytest.approx(5 * np.dot([3, 1], np.cos(3 * phi - 1)), rel=1e-6)
+    assert [0, 5] not in system.exclusions.tolist()
+
+
+@pytest.mark.parametrize(
+    "file, text, message",
+    [
+        ("b0", None, "tabulated_bond 0 must have a table in the file .*table_b0.xvg, found none"),
+        ("b1", "0 1\n1 2\n", "table_b1.xvg: must have three columns"),
+        ("b1", "0 1 x\n1 2 3\n", "table_b1.xvg: must hold numbers"),
+        ("a0", "0 1 1\n90 1 1\n", "table_a0.xvg: .* from 0 to 180 degrees in equal steps"),
+        ("d0", "-180 1 1\n-90 1 1\n180 1 1\n", "table_d0.xvg: .* from -180 to 180 degrees in equal steps"),
+    ],
+)
+def test_tables_that_do_not_fit(file, text, message, tmp_path):
+    (tmp_path / "x.top").write_text(TABULATED)
+    tables(tmp_path)
+    path = tmp_path / f"table_{file}.xvg"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(FileFormatError, match=message):
+        sponge.load(tmp_path / "x.top")
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+def test_tabulated_terms_with_gromacs(tmp_path):
+    (tmp_path / "x.top").write_text(TABULATED)
+    tables(tmp_path)
+    system, positions = read(tmp_path / "x.top", BENT[:6])
+    files = [f"table_{name}.xvg" for name in ("b0", "b1", "a0", "d0")]
+    energies, forces = gmx.evaluate(tmp_path, tmp_path / "x.top", positions, 20.0, None, "-tableb", *files)
+    assert gmx.differences(system, positions, energies, forces) == []
+
+
+ARGON = """[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+A 18 40.0 0.0 A 0.34 1.0
+B 18 40.0 0.0 A 0.30 0.6
+[ moleculetype ]
+AR 1
+[ atoms ]
+1 A 1 AR A 1 0.4 40.0
+2 B 1 AR B 2 -0.4 40.0
+[ bonds ]
+1 2 1 0.3 1000
+[ system ]
+argon
+[ molecules ]
+AR 32
+"""
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+@pytest.mark.parametrize(
+    "settings, options",
+    [
+        ({"vdw-modifier": "force-switch", "rvdw-switch": 0.7}, {"modifier": "force-switch", "switch": 0.7}),
+        ({"vdw-modifier": "potential-shift"}, {"modifier": "potential-shift"}),
+        ({"vdw-modifier": "potential-switch", "rvdw-switch": 0.7}, {"switch": 0.7}),
+        (
+            {"coulombtype": "reaction-field", "epsilon-rf": 0},
+            {"method": "reaction_field", "dielectric": np.inf, "excluded_field": True},
+        ),
+        (
+            {"coulombtype": "reaction-field", "epsilon-rf": 15},
+            {"method": "reaction_field", "dielectric": 15, "excluded_field": True},
+        ),
+    ],
+)
+@pytest.mark.parametrize("dispersion", [False, True])
+def test_modifiers_with_gromacs(settings, options, dispersion, tmp_path):
+    """Energies and forces within a cut-off, and the dispersion beyond it, which GROMACS sums over r^-6 alone."""
+    rng = np.random.default_rng(3)
+    grid = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    positions = (0.55 * grid + rng.normal(scale=0.03, size=(64, 3)) + 0.2).round(9)
+    (tmp_path / "x.top").write_text(ARGON)
+    run = {"rcoulomb": 0.9, "rvdw": 0.9, "rlist": 0.9, "DispCorr": "AllEner" if dispersion else "no"}
+    energies, forces = gmx.evaluate(tmp_path, tmp_path / "x.top", positions, 2.2, run | settings)
+    options = {"method": "cutoff", "cutoff": 0.9, "dispersion_correction": dispersion, **options}
+    system = sponge.load(tmp_path / "x.top", tmp_path / "gmx.gro", **options)
+    terms = system.energy_terms(positions)
+    expected = sum(energies.get(name, 0.0) for name in ("LJ (SR)", "Disper. corr.", "Coulomb (SR)"))
+    assert terms["nonbonded"] == pytest.approx(expected, rel=1e-3 if dispersion else 1e-8)
+    assert np.abs(system.forces(positions) - forces).max() < 1e-6 * np.abs(forces).max()
+
+
 def lines(path, **defines):
     return [(line.section, *line.words) for line in read_lines(path, None, defines) if line.words]
 
@@ -228,17 +485,29 @@ def test_preprocessor_refuses(text, message, tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
+        ("[ angles ]", "[ orientation_restraints ]\n1 2 1 1 1\n[ angles ]", r"the section must be one of .*'orient"),
+        ("[ angles ]", "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]", "a label, type 1 or 2, three bounds"),
+        ("[ angles ]", "[ distance_restraints ]\n1 2 1 0 1 0.3 0.2 0.4 1\n[ angles ]", "low <= up1 <= up2"),
         (
             "[ angles ]",
-            "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]",
-            r"the section must be one of .*, got 'distance_restraints'",
+            "[ distance_restraints ]\n1 2 1 0 1 0 0 1 1\n1 3 1 0 1 0 0 2 1\n[ angles ]",
+            "distances of label 0 must have the same bounds",
         ),
         (
-            "[ system ]",
-            "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]",
-            r"the section must be one of .*, got 'intermolecular_interactions'",
+            "[ angles ]\n1 2 3 2 140.0 25.0\n[ system ]\nbeads\n[ molecules ]\n",
+            "[ distance_restraints ]\n1 2 1 0 1 0 0 1 1\n[ system ]\nbeads\n[ molecules ]\nMOL 1\n",
+            "of a molecule that occurs once, got 2 of MOL",
         ),
-        ("1 2 1 0.47 1250", "1 2 8 0 1250", r"function type 8 \(tabulated bond\) of \[ bonds \]"),
+        ("[ angles ]", "[ angle_restraints ]\n1 2 2 2 1 0 1 1\n[ angles ]", "must differ"),
+        ("[ angles ]", "[ angle_restraints_z ]\n1 2 1 0 1 1.5\n[ angles ]", "multiplicity of a torsion or a restraint"),
+        ("[ angles ]", "[ angle_restraints_z ]\n1 2 1 0 1\n[ angles ]", "has 3 parameters, got 2"),
+        ("[ angles ]", "[ dihedral_restraints ]\n1 2 3 4 1 0 0 1\n[ angles ]", "must name atoms 1 to 3"),
+        ("[ angles ]", "[ dihedral_restraints ]\n1 2 3 1 1 0 0 1\n[ angles ]", "must differ"),
+        ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n", "must not be chemical"),
+        ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n[ settles ]\n1 1 1 1\n", "the section must be one of"),
+        ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n[ pairs ]\n1 4 1\n", "must name atoms 1 to 3"),
+        ("MOL 1\n", "MOL 1\n[ intermolecular_interactions ]\n1 3\n", r"section \[ intermolecular_interactions \]"),
+        ("1 2 1 0.47 1250", "1 2 8 0.5 1250", "number of a table must be an integer >= 0, got 0.5"),
         ("1 2 3 2 140.0", "1 2 3 3 140.0", r"function type 3 \(cross bond-bond\) of \[ angles \]"),
         ("1 2 1 0.47 1250", "1 2 1 0.47 1250 0.5 1250", "perturbed terms are not supported"),
         ("1 2 1 0.47 1250", "1 2 1", r"none for types P1-P1 with function type 1"),
@@ -258,7 +527,8 @@ def test_preprocessor_refuses(text, message, tmp_path):
         ("[ angles ]", "[ virtual_sites2 ]\n3 1 2 2 0.1\n[ angles ]", r"function type 2 \(2fd, at a fixed distance\)"),
         ("[ angles ]", "[ virtual_sites2 ]\n3 1 2 1 0.5\n[ angles ]", "virtual sites must have no mass, got 72.0"),
         ("[ angles ]", "[ virtual_sites3 ]\n3 1 2 4 1 0.1 0.1\n[ angles ]", "must name atoms 1 to 3"),
-        ("[ angles ]", "[ position_restraints ]\n1 1 1 2 3\n[ angles ]", "must be equal"),
+        ("[ angles ]", "[ position_restraints ]\n1 1 1 2 -3\n[ angles ]", "three constants >= 0, got 1 2 -3"),
+        ("[ angles ]", "[ position_restraints ]\n1 1 FC FC FC\n[ angles ]", "got 'FC FC FC' .* passed as defines"),
         ("[ angles ]", "[ position_restraints ]\n1 1 5 5 5\n[ angles ]", "need coordinates"),
         ("[ angles ]", "[ position_restraints ]\n1 2 1 0.1 5\n[ angles ]", "flat-bottomed"),
         ("[ angles ]", "[ constraints ]\n1 2 1 0.1\n1 2 1 0.2\n[ angles ]", "must have one length"),

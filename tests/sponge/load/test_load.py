@@ -237,7 +237,7 @@ class TestErrors:
         ):
             sponge.load(self.truncated(tmp_path, size), VACUUM[1])
 
-    @pytest.mark.parametrize("section, message", [("LENNARD_JONES_CCOEF", "12-6-4"), ("AMOEBA_FORCEFIELD", "AMOEBA")])
+    @pytest.mark.parametrize("section, message", [("LENNARD_JONES_DCOEF", "12-6-4"), ("AMOEBA_FORCEFIELD", "AMOEBA")])
     def test_terms_that_are_not_supported(self, section, message, tmp_path):
         path = tmp_path / "x.prmtop"
         path.write_text(VACUUM[0].read_text() + f"%FLAG {section}\n%FORMAT(5E16.8)\n  1.00000000E+00\n")

@@ -334,6 +334,11 @@ def test_parameters_can_be_set():
             ValueError,
             "width must be >= 0",
         ),
+        (
+            lambda: example_system(sponge.PositionRestraint([1], np.ones((1, 3)), [[0, 0, 0]], width=0.1)),
+            ValueError,
+            "width must be 0 where k has an entry for each axis, got 0.1 nm",
+        ),
     ],
 )
 def test_errors(make, error, match):

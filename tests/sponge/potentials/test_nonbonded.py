@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from tests.sponge.reference import NAMES, load_reference
+from tests.sponge.reference import NAMES, load_reference, openmm_energies
 from triskele import core, sponge
 from triskele.sponge import box as boxes
 from triskele.sponge.errors import BoxError
@@ -18,6 +18,7 @@ from triskele.sponge.pme.parameters import grid_size, splitting
 from triskele.sponge.potentials.nonbonded import energy as nonbonded_energy
 from triskele.sponge.potentials.nonbonded import exclusion_kernels
 from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
+from triskele.sponge.potentials.pairs.formulas import removed
 from triskele.sponge.potentials.pairs.mixing import LJTable
 from triskele.sponge.units import COULOMB
 
@@ -144,15 +145,18 @@ def shift(lj, x, box):
     return np.sum(epsilon4 * q * (q - 1) + epsilon4 * q * (1 - np.exp(-z) * (1 + z + z * z / 2)))
 
 
-@pytest.mark.parametrize("switch", [None, 0.6])
+@pytest.mark.parametrize(
+    "switch, modifier",
+    [(None, "potential-switch"), (0.6, "potential-switch"), (0.6, "force-switch"), (None, "potential-shift")],
+)
 @pytest.mark.parametrize("mixing", ["lorentz_berthelot", "geometric", "table"])
-def test_tail_correction_is_the_integral_over_what_is_cut_away(mixing, switch):
+def test_tail_correction_is_the_integral_over_what_is_cut_away(mixing, switch, modifier):
     rng = np.random.default_rng(0)
     n, rc = 6, 0.8
     sigma, epsilon = rng.uniform(0.2, 0.35, n), rng.uniform(0, 1, n)
     s = np.add.outer(sigma, sigma) / 2 if mixing != "geometric" else np.sqrt(np.outer(sigma, sigma))
     e = np.sqrt(np.outer(epsilon, epsilon))
-    options = dict(method="cutoff", cutoff=rc, switch=switch)
+    options = dict(method="cutoff", cutoff=rc, switch=switch, modifier=modifier)
     if mixing == "table":
         lj = Nonbonded(np.zeros(n), mixing=LJTable.from_sigma_epsilon(np.arange(n), s, e), **options)
     else:
@@ -162,12 +166,17 @@ def test_tail_correction_is_the_integral_over_what_is_cut_away(mixing, switch):
         x = 0.0 if switch is None or r > rc else (r - switch) / (rc - switch)
         kept = 1 - 10 * x**3 + 15 * x**4 - 6 * x**5 if r < rc else 0.0
         q = (s[i, j] / r) ** 6
+        if modifier != "potential-switch" and r < rc:
+            lost12, lost6 = (removed(r, n, switch, rc) * s[i, j] ** n for n in (12, 6))
+            return 4 * e[i, j] * (lost12 - lost6) * r * r
         return (1 - kept) * 4 * e[i, j] * q * (q - 1) * r * r
 
     pairs = [(i, j) for i in range(n) for j in range(i + 1)]
     integral = sum(integrate.quad(lost, rc, np.inf, args=p, epsrel=1e-12)[0] for p in pairs)
     if switch is not None:
         integral += sum(integrate.quad(lost, switch, rc, args=p, epsrel=1e-12)[0] for p in pairs)
+    if modifier != "potential-switch":
+        integral += sum(integrate.quad(lost, 0, switch or rc, args=p, epsrel=1e-12)[0] for p in pairs)
     expected = 2 * np.pi * n * n * integral / len(pairs)
     found = nonbonded_energy.long_range_dispersion(lj.form(2 * np.eye(3)), lj.params, lj.types)
     assert found == pytest.approx(expected, rel=1e-9)
@@ -178,15 +187,59 @@ def test_switch_and_reaction_field_end_smoothly():
     same.
     """
     box = 4 * np.eye(3)
-    lj = Nonbonded([0, 0], [0.3, 0.3], [1, 1], "cutoff", cutoff=0.9, switch=0.7, dispersion_correction=False)
+    options = dict(method="cutoff", cutoff=0.9, dispersion_correction=False)
+    lj = Nonbonded([0, 0], [0.3, 0.3], [1, 1], switch=0.7, **options)
+    by_force = Nonbonded([0, 0], [0.3, 0.3], [1, 1], switch=0.7, modifier="force-switch", **options)
+    shifted = Nonbonded([0, 0], [0.3, 0.3], [1, 1], modifier="potential-shift", **options)
     field = Nonbonded([1, -1], [0.3, 0.3], [0, 0], "reaction_field", cutoff=0.9, dielectric=1e12)
     at = lambda nonbonded: lambda r: nonbonded.energy(nonbonded.params, np.array([[0.0, 0, 0], [1.0, 0, 0]]) * r, box)
-    for nonbonded in (lj, field):
+    for nonbonded in (lj, by_force, field):
         assert at(nonbonded)(0.9 - 1e-9) == pytest.approx(0, abs=1e-9)
         assert core.grad(at(nonbonded))(np.array(0.9 - 1e-9)) == pytest.approx(0, abs=1e-5)
         assert at(nonbonded)(0.9 + 1e-9) == 0
-    plain = Nonbonded([0, 0], [0.3, 0.3], [1, 1], "cutoff", cutoff=0.9, dispersion_correction=False)
+    plain = Nonbonded([0, 0], [0.3, 0.3], [1, 1], **options)
+    for one in (by_force, shifted):  # below the switch, all but a constant
+        assert core.grad(at(one))(np.array(0.69)) == pytest.approx(
+            float(core.grad(at(plain))(np.array(0.69))), rel=1e-12
+        )
+    assert at(shifted)(0.69) == pytest.approx(at(plain)(0.69) - at(plain)(0.9 - 1e-12), rel=1e-9)
     assert at(lj)(0.69) == pytest.approx(float(at(plain)(0.69)), rel=1e-14)
+
+
+@pytest.mark.parametrize("start", [0.6, None])
+def test_modifiers_are_openmms_custom_force(start):
+    """The same formula as an expression: r^-12 and r^-6 less what the force switch or the shift takes."""
+    mm = pytest.importorskip("openmm")
+    x, box = fluid(60, 3, 2.0)
+    rng = np.random.default_rng(3)
+    sigma, epsilon, rc = rng.uniform(0.2, 0.3, 60), rng.uniform(0.1, 1, 60), 0.8
+    powers = []
+    for n in (12, 6):
+        if start is None:
+            powers.append(f"p{n} = r^-{n} - {rc**-n!r}")
+            continue
+        d = rc - start
+        a = -n * ((n + 4) * rc - (n + 1) * start) / (rc ** (n + 2) * d**2)
+        b = n * ((n + 3) * rc - (n + 1) * start) / (rc ** (n + 2) * d**3)
+        c = rc**-n - a / 3 * d**3 - b / 4 * d**4
+        powers.append(f"p{n} = r^-{n} - ({a / 3!r})*x^3 - ({b / 4!r})*x^4 - ({c!r})")
+    force = mm.CustomNonbondedForce(
+        f"4*sqrt(epsilon1*epsilon2)*(s^12*p12 - s^6*p6); {'; '.join(powers)}; s = (sigma1 + sigma2)/2; "
+        f"x = max(r - {start or rc}, 0)"
+    )
+    omm = mm.System()
+    for name in ("sigma", "epsilon"):
+        force.addPerParticleParameter(name)
+    for row in zip(sigma, epsilon):
+        omm.addParticle(1.0)
+        force.addParticle(row)
+    force.setNonbondedMethod(force.CutoffPeriodic)
+    force.setCutoffDistance(rc)
+    omm.addForce(force)
+    modifier = "potential-shift" if start is None else "force-switch"
+    options = dict(cutoff=rc, switch=start, modifier=modifier, dispersion_correction=False)
+    ours = Nonbonded(np.zeros(60), sigma, epsilon, "cutoff", **options)
+    assert energy_of(ours, x, box) == pytest.approx(openmm_energies(omm, x, box)["CustomNonbondedForce"], rel=1e-12)
 
 
 def test_half_the_box_as_cut_off_counts_each_pair_once():
@@ -235,13 +288,17 @@ FORMS = [
     dict(method="ljpme", tolerance=1e-4),
     dict(method="reaction_field", mixing="geometric", switch=0.55),
     dict(method="cutoff", table=True, switch=0.55),
+    dict(method="reaction_field", mixing="geometric", switch=0.55, excluded_field=True, dielectric=np.inf),
+    dict(method="reaction_field", switch=0.55, modifier="force-switch"),
+    dict(method="cutoff", table=True, switch=0.55, modifier="force-switch"),
+    dict(method="cutoff", mixing="geometric", modifier="potential-shift"),
     dict(method="none"),
     dict(method="none", mixing="geometric"),
     dict(method="none", table=True),
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(FORMS), st.integers(6, 120), st.integers(0, 10**6), st.sampled_from([0.0, 0.45]), st.booleans())
 def test_kernels_are_the_pure_energy(form, n, seed, lean, neutral):
     """Energy, forces and virial in double precision: any method, box, mixing; charged; wrapped or not."""
@@ -373,6 +430,14 @@ def test_an_atom_without_lennard_jones_has_no_derivative_by_its_depth():
         (dict(cutoff=-1.0), r"cutoff must be a positive number \(nm\), got -1.0"),
         (dict(switch=1.2), "switch must lie between 0 and the cut-off 0.9 nm, got 1.2"),
         (dict(method="ljpme", switch=0.8), "takes no switch"),
+        (dict(excluded_field=True), "excluded_field goes with method 'reaction_field', got 'pme'"),
+        (
+            dict(modifier="shift"),
+            "modifier must be 'potential-switch', 'force-switch' or 'potential-shift', got 'shift'",
+        ),
+        (dict(modifier="force-switch"), "'force-switch' needs a switch .* got 'force-switch' and switch None"),
+        (dict(modifier="potential-shift", switch=0.8), "'potential-shift' takes none, got .* and switch 0.8"),
+        (dict(modifier="potential-shift", method="ljpme"), "'ljpme' takes no modifier, got 'potential-shift'"),
         (dict(tolerance=0.7), "tolerance must lie between 0 and 0.5, got 0.7"),
         (dict(order=3), "order must be 4, 5 or 6, got 3"),
         (dict(dielectric=0.0), "dielectric must be positive"),

@@ -301,11 +301,12 @@ def _line(atoms: list[int], function: str, values: list[float], section: str) ->
 
 def _top(parts: Parts) -> str:
     system, topology = parts.system, parts.system.topology
-    for what, words in (("atoms", topology.names), ("residues", topology.residue_names)):
+    labels = {"names": topology.names, "residue_names": topology.residue_names, "residue_ids": topology.residue_ids}
+    for what, words in labels.items():
         for name in np.unique(words).tolist():
             if name.split() != [name] or ";" in name:
                 raise ValueError(
-                    f"write_gromacs: names of {what} must be words without blanks and semicolons, got {name!r} "
+                    f"write_gromacs: {what} must be words without blanks and semicolons, got {name!r} "
                     "(rename them in system.topology)"
                 )
     centers = np.full(system.n, -1)
@@ -330,12 +331,12 @@ def _top(parts: Parts) -> str:
     names: dict[int, str] = {}
     for m in np.unique(kinds).tolist():
         residue = topology.residue_index[molecules.starts[m]]
-        chain = topology.chain_ids[topology.chain_index[residue]]
+        chain = "".join(topology.chain_ids[topology.chain_index[residue]].split())
         base = str(topology.residue_names[residue]) if molecules.single[m] else f"Chain_{chain}"
         taken = set(names.values())
         names[m] = next(n for n in (base, *(f"{base}_{k}" for k in range(2, len(taken) + 3))) if n not in taken)
         lines += molecules.lines(m, names[m], type_names)
-    lines += ["", "[ system ]", f"{parts.path.stem}", "", "[ molecules ]"]
+    lines += ["", "[ system ]", f"{system.n} atoms", "", "[ molecules ]"]
     changes = np.flatnonzero(np.diff(kinds, prepend=-1))
     counts = np.diff([*changes, len(kinds)])
     lines += [f"{names[int(kinds[at])]} {count}" for at, count in zip(changes, counts)]

@@ -255,7 +255,7 @@ def _script(parts: Parts, pairs: Pairs, first: np.ndarray, own: Any, terms: dict
         if names:
             yield f"{kind}_style {'hybrid ' * (len(names) > 1)}{' '.join(names)}"
     yield f"special_bonds lj 0 0 {number(pairs.lj)} coul 0 0 {number(pairs.coulomb)}"
-    yield f"read_data {parts.path.name}"
+    yield f'read_data "{parts.path.name}"'
     yield from _pair_coefficients(parts, first, own, list(styles))
     yield from commands
     held = {}

@@ -132,6 +132,13 @@ def test_molecules_that_are_alike_are_written_once(tmp_path):
     assert "1 2 3\n2 3\n" in text  # [ settles ] exclude nothing, to GROMACS
 
 
+def test_chains_and_files_of_odd_names(tmp_path):
+    system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+    object.__setattr__(system.topology, "chain_ids", np.array([" "]))
+    again = sponge.load(*sponge.write_gromacs(system, tmp_path / "[x] y;z.top"))
+    assert_same(again, system)
+
+
 def test_no_bonds_many_atoms_and_charge(tmp_path):
     n = 100_001
     grid = np.stack(np.unravel_index(np.arange(n), (50, 50, 41)), axis=1) * 0.4

@@ -90,7 +90,7 @@ def test_several_scalings(tmp_path):
     system = sponge.load(*sponge.example_files("alanine-dipeptide"))
     system["pair14"].params["charge_product"][3:9] *= 1.1
     system["pair14"].params["epsilon"][:5] *= 0.7
-    assert_lammps_agrees(system, tmp_path / "x.data")
+    assert_lammps_agrees(system, tmp_path / "two words.data")
 
 
 @pytest.mark.peer

@@ -108,3 +108,6 @@ from .system import System as System
 from .topology import Topology as Topology
 from .trajectories.trajectory import Trajectory as Trajectory
 from .trajectories.trajectory import load_trajectory as load_trajectory
+from .write.amber import write_amber as write_amber
+from .write.gromacs import write_gromacs as write_gromacs
+from .write.lammps import write_lammps as write_lammps

@@ -11,9 +11,9 @@ import numpy as np
 from triskele.core.extend import optional
 
 from ..forcefield.sources import read_source
+from ..load.openmm_objects import topology_of
 from ..load.structure import Structure
 from ..residues import standard_residue
-from ..topology import Topology
 
 __all__ = ["from_openmm", "openmm_app", "openmm_field", "seeded", "to_openmm"]
 
@@ -82,15 +82,4 @@ def from_openmm(topology, positions, box):
     """Return OpenMM's topology and positions (a quantity) as a Structure; `box` is (3, 3) in nm, or None."""
     from openmm import unit
 
-    atoms, residues = list(topology.atoms()), list(topology.residues())
-    mine = Topology(
-        [a.name for a in atoms],
-        [a.element.atomic_number if a.element else 0 for a in atoms],
-        [a.residue.index for a in atoms],
-        [r.name for r in residues],
-        [f"{r.id}{r.insertionCode.strip()}" for r in residues],
-        [r.chain.index for r in residues],
-        [c.id for c in topology.chains()],
-        [(b[0].index, b[1].index) for b in topology.bonds()],
-    )
-    return Structure(mine, np.array(positions.value_in_unit(unit.nanometer)), box)
+    return Structure(topology_of(topology), np.array(positions.value_in_unit(unit.nanometer)), box)

@@ -40,15 +40,16 @@ _STRUCTURES = ("PDB", "mmCIF")
 _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)
 
 
-def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
+def load(*files: Any, forcefield: Any = None, **options: Any) -> System:
     """Read a system from its files; broken molecules are made whole in the box, and virtual sites put in place.
 
     Parameters
     ----------
-    *files : str or Path
+    *files : str, Path or openmm.System
         A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a
         .pdb), GROMACS (.top with .gro or .g96), CHARMM (.psf with parameter files and .crd or other coordinates); or
-        one structure (.pdb, .cif) with `forcefield`. Files may be gzipped.
+        one structure (.pdb, .cif) with `forcefield`. Files may be gzipped. An ``openmm.System`` in memory is taken like
+        its XML, with the keywords `topology` (of ``openmm.app`` or a `Topology`), `positions`, `velocities` and `box`.
     forcefield : ForceField, str or sequence of str, optional
         Force field of a structure: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB",
         "amber14/tip3p"]``.
@@ -76,6 +77,10 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
     2269
     >>> system = sponge.load("1ubq.pdb", forcefield=["amber14/protein.ff14SB", "amber14/tip3p"])  # doctest: +SKIP
     """
+    if len(files) == 1 and hasattr(files[0], "getNumForces"):
+        from .openmm_objects import load_objects
+
+        return _whole(load_objects(files[0], **options))
     paths = [Path(f) for f in files]
     if not paths:
         raise TypeError("load: a file is needed, got none")

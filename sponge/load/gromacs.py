@@ -139,7 +139,7 @@ def load_gromacs(
         raise FileFormatError(f"{top}: [ molecules ] must name molecules with atoms, got none (is the file truncated?)")
     terms = Terms(str(top), n)
     terms.check_count(positions)
-    if rigid_water is False and any(m.has_settles for m in molecules):
+    if rigid_water is False and any(m.settled for m in molecules):
         raise FileFormatError(f"{top}: water has [ settles ] even with FLEXIBLE defined (use rigid_water=True)")
     kinds = _kinds(molecules)
     masses = np.concatenate([m.masses for m in molecules])
@@ -266,7 +266,7 @@ def _topology(molecules: list[Molecule], kinds: list[_Kind], types: Types, masse
         r = kind.molecule.residues
         starts[id(kind.molecule)] = [i for i in range(len(r)) if i == 0 or r[i] != r[i - 1]]
     residues = [(m.residues[i], e - i) for m in molecules for i, e in _ranges(starts[id(m)], len(m.types))]
-    bonds = [kind.repeat(kind.molecule.bonds, 2) for kind in kinds]
+    bonds = [kind.repeat([*kind.molecule.bonds, *kind.molecule.settled], 2) for kind in kinds]
     return Topology(
         names,
         elements,

@@ -34,7 +34,7 @@ class Molecule:
         self.exclusions: list[tuple[int, int]] = []
         self.sites: list[_Site] = []
         self.cmaps: list[tuple[tuple[int, ...], tuple[str, ...]]] = []
-        self.has_settles = False
+        self.settled: list[tuple[int, int]] = []  # bonds of rigid water, which exclude nothing
         self._label, self._distances = np.nan, ""  # of the last distance restraint: its label and kind
 
     @classmethod
@@ -193,8 +193,7 @@ class Molecule:
             raise FileFormatError(
                 f"{where}: a line of [ settles ] must name an oxygen with two hydrogens after it, and two distances"
             )
-        self.has_settles = True
-        self.bonds += [(o, o + 1), (o, o + 2)]
+        self.settled += [(o, o + 1), (o, o + 2)]
         for i, j, distance in ((o, o + 1, values[0]), (o, o + 2, values[0]), (o + 1, o + 2, values[1])):
             self._add("constraint", (i, j), (distance,))
 

@@ -144,6 +144,7 @@ def load_openmm(
     positions: Any = None,  # (n, 3) nm
     velocities: Any = None,  # (n, 3) nm/ps
     box: Any = None,  # (3, 3) nm, in place of the file's; used if any force is periodic
+    root: ET.Element | None = None,  # in place of the file
 ) -> System:
     """Read an OpenMM ``System`` as `XmlSerializer` writes it; a force of an unknown class raises FileFormatError.
 
@@ -154,7 +155,7 @@ def load_openmm(
     Global parameters, and those of NonbondedForce that depend on them, have their default values, and all force groups
     act. A barostat or thermostat is left out with a warning, since it belongs to a `Simulation`.
     """
-    root = read_xml(path)
+    root = read_xml(path) if root is None else root
     if root.tag != "System":
         hint = {
             "ForceField": " (a force field: pass it as forcefield=, with a structure)",

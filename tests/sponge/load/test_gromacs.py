@@ -116,6 +116,17 @@ def test_water(tmp_path):
     assert not len(flexible.constraints) and len(flexible["bond"].atoms) == 4 and len(flexible["angle"].atoms) == 2
 
 
+def test_settles_exclude_nothing(tmp_path):
+    """As in GROMACS 2022.5, whose gmx_d adds the pairs inside of water that [ exclusions ] does not list."""
+    head, _, tail = WATER.partition("[ exclusions ]")
+    (tmp_path / "water.top").write_text(head + tail[tail.index("[ system ]") :])
+    system = sponge.load(tmp_path / "water.top")
+    assert not len(system.exclusions) and len(system.topology.bonds) == 4
+    assert sponge.load(tmp_path / "water.top", rigid_water=False).exclusions.tolist() == [
+        [0, 1], [0, 2], [1, 2], [4, 5], [4, 6], [5, 6],
+    ]  # fmt: skip
+
+
 def test_sites_are_put_in_place_wherever_the_file_has_them(tmp_path):
     (tmp_path / "water.top").write_text(WATER)
     atoms = [

@@ -72,6 +72,22 @@ class TestOpenMM:
             p.name for p in system.potentials
         }
 
+    def test_objects_in_memory(self):
+        """A System is taken like its XML, with OpenMM's topology and quantities."""
+        app = pytest.importorskip("openmm.app")
+        top, crd = app.AmberPrmtopFile(str(VACUUM[0])), app.AmberInpcrdFile(str(VACUUM[1]))
+        made = top.createSystem(constraints=app.HBonds)
+        system = sponge.load(made, topology=top.topology, positions=crd.positions)
+        assert system.topology.residue_names.tolist() == ["ACE", "ALA", "NME"] and len(system.constraints) == 12
+        assert sum(pure_energies(system).values()) == pytest.approx(
+            sum(openmm_energies(made, crd.positions).values()), rel=1e-9
+        )
+        assert sponge.load(made).positions is None
+        with pytest.raises(FileFormatError, match="^openmm.System: has 22 atoms, got a set of coordinates of 3"):
+            sponge.load(made, positions=np.zeros((3, 3)))
+        with pytest.raises(TypeError, match="cutoff"):
+            sponge.load(made, cutoff=1.0)
+
     @pytest.mark.parametrize(
         "expression", ["k*unknown(r)", "k*(r-missing)^2", "k*r^", "1/0*k*r", "(" * 300 + "r" + ")" * 300]
     )

@@ -1,0 +1,1 @@
+"""Systems as files of other programs."""

@@ -18,6 +18,7 @@ from ..load.mmcif import read_mmcif
 from ..load.pdb import read_pdb
 from ..load.whole import make_whole
 from ..topology import Topology, as_atoms
+from .broken import BrokenMolecules
 from .changed import Changed, Unwrapped
 from .dcd import DCDReader
 from .foreign import MDAnalysisReader, MDTrajReader, open_with_mdanalysis
@@ -165,7 +166,8 @@ class Trajectory:
     def center(self, atoms: Any = None) -> Trajectory:
         """Return the trajectory with the center of some atoms in the middle of the box, or at 0 if there is none.
 
-        Positions are moved, not wrapped; the center is the mean of positions, so that molecules must be whole.
+        Positions are moved, not wrapped; the center is the mean of positions, so that molecules must be whole: a
+        UserWarning names one that is broken in a frame that is read.
 
         Parameters
         ----------
@@ -180,18 +182,21 @@ class Trajectory:
         True
         """
         chosen = self._atoms("center", atoms)
+        look = self._look("center", chosen)
 
         def moved(x, box):
             """Move the center of the chosen atoms."""
+            look(x, box)
             middle = 0.0 if box is None else 0.5 * box.sum(0)
             return x - x[chosen].mean(0) + middle, box
 
         return self._changed(moved)
 
     def superpose(self, reference: Any = None, atoms: Any = None) -> Trajectory:
-        """Return the trajectory with each frame rotated and moved onto a reference; molecules must be whole.
+        """Return the trajectory with each frame rotated and moved onto a reference.
 
-        The box does not turn with the positions, so that the frames have none.
+        Molecules must be whole: a UserWarning names one that is broken in a frame that is read. The box does not turn
+        with the positions, so that the frames have none.
 
         Parameters
         ----------
@@ -211,8 +216,14 @@ class Trajectory:
         chosen = self._atoms("superpose", atoms)
         target = np.asarray(self[0].positions if reference is None else reference, np.float64)
         check.shape(target, (self.n, 3), "superpose: reference")
-        weights = np.ones(len(chosen))
-        return self._changed(lambda x, _box: (superposed(x[None], target, chosen, weights)[0], None))
+        look, weights = self._look("superpose", chosen), np.ones(len(chosen))
+
+        def fitted(x, box):
+            """Superpose the chosen atoms."""
+            look(x, box)
+            return superposed(x[None], target, chosen, weights)[0], None
+
+        return self._changed(fitted)
 
     def unwrap(self) -> Trajectory:
         """Return the trajectory without jumps across the faces of the box, as `analysis.unwrap` does.
@@ -231,6 +242,10 @@ class Trajectory:
     def _changed(self, function, n=None, topology=None):
         changed = Changed(self, function, self.n if n is None else n)
         return Trajectory(changed, self.topology if n is None else topology)
+
+    def _look(self, where, atoms):
+        """What frames are shown to, so that molecules that are broken come to notice."""
+        return BrokenMolecules(where, self.topology or Topology.of_particles(self.n), atoms)
 
     def _known(self, where):
         if self.topology is None:

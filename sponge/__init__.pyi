@@ -33,6 +33,7 @@ from .integrators.velocity_verlet import VelocityVerlet as VelocityVerlet
 from .learn.network_charges import NetworkCharges as NetworkCharges
 from .learn.neural_potential import NeuralPotential as NeuralPotential
 from .load import load as load
+from .load.gro import write_gro as write_gro
 from .load.mmcif import read_mmcif as read_mmcif
 from .load.pdb import read_pdb as read_pdb
 from .load.pdb import write_pdb as write_pdb
@@ -78,12 +79,15 @@ from .potentials.restraints import distance_restraint as distance_restraint
 from .potentials.restraints import torsion_restraint as torsion_restraint
 from .report import CSV as CSV
 from .report import DCD as DCD
+from .report import GRO as GRO
 from .report import H5MD as H5MD
 from .report import PDB as PDB
+from .report import TRR as TRR
 from .report import XTC as XTC
 from .report import Callback as Callback
 from .report import Checkpoint as Checkpoint
 from .report import Log as Log
+from .report import NetCDF as NetCDF
 from .report import Reporter as Reporter
 from .report import Variables as Variables
 from .run.changes import ramp as ramp

@@ -1,7 +1,7 @@
 """Analysis of trajectories: functions of arrays, whose results have a `plot` method.
 
 Trajectories are ``positions`` [frames, n, 3] in nm with ``boxes`` [frames, 3, 3], one box [3, 3] (or lengths), or None;
-or what `load_trajectory` gives or takes: a path of a DCD, XTC or PDB file, ..., or an object of MDTraj or MDAnalysis.
+or what `load_trajectory` gives or takes: a path of a file, or an object of MDTraj or MDAnalysis.
 Results are frozen dataclasses of arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a new figure, and
 returns the axes.
 """

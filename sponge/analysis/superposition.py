@@ -10,8 +10,7 @@ import numpy as np
 from triskele.core.extend import check, plots, short_repr
 
 from ..geometry import superposed
-from ..topology import as_atoms
-from .trajectory import as_positions
+from .trajectory import as_whole
 
 __all__ = ["Fluctuations", "RmsDeviation", "rmsd", "rmsf", "superpose"]
 
@@ -68,7 +67,8 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     Parameters
     ----------
     positions : (frames, n, 3) array, nm, or trajectory
-        Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
+        Molecules must be whole: a UserWarning names one that is broken in a trajectory whose topology has bonds. A
+        trajectory is what `load_trajectory` gives or takes.
     reference : (n, 3) array
     atoms : array of int or bool, optional
         Atoms that are fitted; all atoms are moved.
@@ -89,9 +89,8 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     True
     """
     where = "superpose"
-    positions = as_positions(where, positions)
+    positions, atoms = as_whole(where, positions, atoms)
     reference = _reference(where, reference, positions)
-    atoms = as_atoms(where, atoms, positions.shape[1])
     w = np.ones(len(atoms)) if weights is None else np.asarray(weights, np.float64)
     if w.shape != (len(atoms),) or np.any(w < 0) or not w.sum() > 0:
         raise ValueError(f"{where}: weights must be {len(atoms)} numbers >= 0 that are not all 0, got shape {w.shape}")
@@ -106,7 +105,8 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
     Parameters
     ----------
     positions : (frames, n, 3) array, nm, or trajectory
-        Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
+        Molecules must be whole: a UserWarning names one that is broken in a trajectory whose topology has bonds. A
+        trajectory is what `load_trajectory` gives or takes.
     reference : (n, 3) array
     atoms : array of int or bool, optional
     fit : bool
@@ -122,9 +122,8 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
     >>> bool(rmsd(turned, x).value[0] < 1e-14)
     True
     """
-    positions = as_positions("rmsd", positions)
+    positions, atoms = as_whole("rmsd", positions, atoms)
     reference = _reference("rmsd", reference, positions)
-    atoms = as_atoms("rmsd", atoms, positions.shape[1])
     x, target = positions[:, atoms], reference[atoms]
     if fit:
         x = superpose(x, target, weights=weights)
@@ -140,7 +139,8 @@ def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations
     Parameters
     ----------
     positions : (frames, n, 3) array, nm, or trajectory
-        Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
+        Molecules must be whole: a UserWarning names one that is broken in a trajectory whose topology has bonds. A
+        trajectory is what `load_trajectory` gives or takes.
     atoms : array of int or bool, optional
     fit : bool
 
@@ -152,8 +152,7 @@ def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations
     >>> bool(abs(analysis.rmsf(x).value.mean() - 0.01 * np.sqrt(3)) < 0.002)
     True
     """
-    positions = as_positions("rmsf", positions)
-    atoms = as_atoms("rmsf", atoms, positions.shape[1])
+    positions, atoms = as_whole("rmsf", positions, atoms)
     x = positions[:, atoms]
     if fit:
         x = superpose(x, x[0])

@@ -9,6 +9,8 @@ import numpy as np
 from triskele.core.extend import check
 
 from .. import box as boxes_
+from ..topology import as_atoms
+from ..trajectories.broken import BrokenMolecules
 from ..trajectories.trajectory import Trajectory, is_trajectory, load_trajectory
 
 
@@ -38,6 +40,18 @@ def opened(positions: Any, boxes: Any = None) -> tuple[Any, Any, np.ndarray | No
     trajectory = load_trajectory(positions)
     found = trajectory.read()
     return found.positions, found.box if boxes is None else boxes, found.time, trajectory
+
+
+def as_whole(where: str, positions: Any, atoms: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`as_positions`, and the indices of `atoms`; warns if their molecules are broken in a trajectory that tells it."""
+    positions, boxes, _, trajectory = opened(positions)
+    positions = as_positions(where, positions)
+    atoms = as_atoms(where, atoms, positions.shape[1])
+    if boxes is not None and trajectory is not None and trajectory.topology is not None:
+        look = BrokenMolecules(where, trajectory.topology, atoms)
+        for k, (x, box) in enumerate(zip(positions, boxes)):
+            look(x, box, f" in frame {k}")
+    return positions, atoms
 
 
 def as_interval(where: str, interval: Any, times: np.ndarray | None) -> float:

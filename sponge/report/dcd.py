@@ -84,18 +84,6 @@ class DCD(OfAtoms, FileReporter):
         if there != here:
             raise ReporterError(f"{self._name}: {what}: the file has {there}, this run {here} (choose another path)")
 
-    def open(self, sim: SimulationLike) -> None:
-        """Open the file, and set the number of frames in its header to those that are kept."""
-        super().open(sim)
-        n = len(self._chosen)
-        self._frame = 3 * (4 * n + 8) + (56 if sim.box is not None else 0)
-        self._begin = len(self.header(sim))
-        try:
-            self._count()
-        except OSError as error:
-            self._release()
-            raise ReporterError(f"{self._name}: cannot be written: {error.strerror or error}") from error
-
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One frame."""
         cell = b"" if sim.box is None else _fortran(_unit_cell(sim.box).tobytes())
@@ -103,21 +91,13 @@ class DCD(OfAtoms, FileReporter):
         return cell + b"".join(_fortran(component.tobytes()) for component in xyz)
 
     def appended(self) -> None:
-        """Count the frame in the header."""
-        self._count()
-
-    def _count(self):
-        frames = (self._end - self._begin) // self._frame
-        first, every = struct.unpack("<ii", self._at(_COUNT_AT + 4, 8))
-        self._file.seek(_COUNT_AT)
-        self._file.write(struct.pack("<i", frames))
-        self._file.seek(_COUNT_AT + 12)
-        self._file.write(struct.pack("<i", min(first + every * max(frames - 1, 0), _LARGEST)))
-        self._file.seek(self._end)
-
-    def _at(self, where, size):
-        self._file.seek(where)
-        return self._file.read(size)
+        """Set the number of frames in the header, and the step of the last one."""
+        size = 3 * (4 * len(self._chosen) + 8) + (0 if self._sim.box is None else 56)
+        frames = (self._end - self._begin) // size
+        self._file.seek(_COUNT_AT + 4)
+        first, every = struct.unpack("<ii", self._file.read(8))
+        self.overwrite(_COUNT_AT, struct.pack("<i", frames))
+        self.overwrite(_COUNT_AT + 12, struct.pack("<i", min(first + every * max(frames - 1, 0), _LARGEST)))
 
 
 def _fortran(data: bytes) -> bytes:

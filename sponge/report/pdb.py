@@ -50,10 +50,6 @@ class PDB(OfAtoms, FileReporter):
         super().__init__(path, every)
         self.atoms = atoms
 
-    def header(self, sim: SimulationLike) -> bytes:
-        """Nothing: every model carries all that belongs to it."""
-        return b""
-
     def go_on(self, sim: SimulationLike, *_: object) -> None:
         """Compare the atoms of the first model of the file with those of this run."""
         here = self.record(sim, 0)

@@ -129,8 +129,8 @@ class FileReporter(Reporter):
         self.path = os.fspath(path)
 
     def header(self, sim: SimulationLike) -> bytes:
-        """The beginning of a new file."""
-        raise NotImplementedError
+        """Return the beginning of a new file: nothing, where every record carries all that belongs to it."""
+        return b""
 
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """Return the bytes that one report appends to the file."""
@@ -156,6 +156,8 @@ class FileReporter(Reporter):
         self._sim = sim
         known = sim.files.get(self.path)
         try:
+            header = self.header(sim)
+            self._begin = len(header)
             if known is None or not os.path.exists(self.path):
                 if sim.resumed_from is not None and os.path.exists(self.path):
                     raise ReporterError(
@@ -164,7 +166,7 @@ class FileReporter(Reporter):
                     )
                 self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115
                 self._end = 0
-                self._append(self.header(sim))
+                self._append(header)
             else:
                 size = os.path.getsize(self.path)
                 if size < known:
@@ -176,8 +178,9 @@ class FileReporter(Reporter):
                 self._end = known
                 self._cut()
                 self._file.seek(0)
-                self.go_on(sim, self._file.read(len(self.header(sim))))
+                self.go_on(sim, self._file.read(self._begin))
                 self._file.seek(known)
+            self.appended()
         except OSError as error:
             self._release()
             raise ReporterError(f"{self._name}: cannot be written: {error.strerror or error}") from error
@@ -201,7 +204,7 @@ class FileReporter(Reporter):
         sim.files[self.path] = self._end
 
     def appended(self) -> None:
-        """Called after a record was appended; what a file's header says of them can be changed here."""
+        """Called when the file was opened and after each record; what the header says of them can be changed here."""
 
     def sync(self) -> None:
         """Wait until the disk has everything."""
@@ -225,6 +228,12 @@ class FileReporter(Reporter):
             raise ReporterError(f"{self._name}: could not be closed: {error.strerror or error}") from error
         finally:
             self._release()
+
+    def overwrite(self, at: int, data: bytes) -> None:
+        """Replace bytes of the header from `at` on."""
+        self._file.seek(at)
+        self._file.write(data)
+        self._file.seek(self._end)
 
     def _append(self, data: bytes) -> None:
         view = memoryview(data)

@@ -52,10 +52,6 @@ class XTC(OfAtoms, FileReporter):
         super().__init__(path, every)
         self.atoms = atoms
 
-    def header(self, sim: SimulationLike) -> bytes:
-        """Nothing: every frame carries all that belongs to it."""
-        return b""
-
     def go_on(self, *_: object) -> None:
         """Compare the number of atoms in the first frame of the file with that of this run."""
         there = self._file.read(8)

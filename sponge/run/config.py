@@ -38,7 +38,9 @@ _SECTIONS = (
     "change",
     "run",
 )
-_REPORTERS = {name: getattr(report, name) for name in ("CSV", "DCD", "H5MD", "Log", "PDB", "XTC")}
+_REPORTERS = {
+    name: getattr(report, name) for name in ("CSV", "DCD", "GRO", "H5MD", "Log", "NetCDF", "PDB", "TRR", "XTC")
+}
 
 
 class ConfigError(TriskeleError, ValueError):

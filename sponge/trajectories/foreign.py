@@ -1,16 +1,21 @@
-"""Trajectories that MDTraj and MDAnalysis read or hold."""
+"""Trajectories that MDTraj and MDAnalysis hold, and files that MDAnalysis reads."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..elements import NUMBERS
+from ..errors import FileFormatError
 from ..topology import Topology
 from .reader import Reader, box_of_vectors
 
-__all__ = ["MDAnalysisReader", "MDTrajReader"]
+__all__ = ["MDAnalysisReader", "MDTrajReader", "open_with_mdanalysis"]
 
 
 class MDTrajReader(Reader):
@@ -84,10 +89,41 @@ class MDAnalysisReader(Reader):
         try:
             step = trajectory[k]
             box = None if step.dimensions is None else box_of_vectors(step.triclinic_dimensions * 0.1)
-            return self._atoms.positions.astype(np.float64) * 0.1, box, float(step.time)
+            return self._atoms.positions.astype(np.float64) * 0.1, box, _time(step)
         finally:
             if trajectory.frame != before:
                 trajectory[before]
+
+
+def _time(step):
+    """The time of a frame; None where MDAnalysis would invent one, of 1 ps between frames."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Reader has no dt information")
+        try:
+            return float(step.time)
+        except UserWarning:
+            return None
+
+
+def open_with_mdanalysis(path: str | os.PathLike, n: int | None) -> MDAnalysisReader:
+    """Return the frames of a file of any format that MDAnalysis reads; some formats need the number of atoms `n`."""
+    mda = optional.need("MDAnalysis", f"load_trajectory: {path}: its type", "md")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"load_trajectory: there must be a file {path}")
+    try:
+        mda.coordinates.core.get_reader_for(str(path))
+    except (TypeError, ValueError):
+        raise FileFormatError(
+            f"{path}: a trajectory must be of a type that triskele.sponge or MDAnalysis reads, which the end of its "
+            "name tells (see load_trajectory)"
+        ) from None
+    try:
+        if n is None:
+            return MDAnalysisReader(mda.Universe(str(path)))
+        return MDAnalysisReader(mda.Universe.empty(n).load_new(str(path)))
+    except Exception as error:  # whatever its readers make of a damaged file
+        hint = " (is top= needed, which tells the number of atoms?)" if n is None else ""
+        raise FileFormatError(f"{path}: MDAnalysis must be able to read the file: {error}{hint}") from error
 
 
 def _topology(names, elements, residue_index, residues, chain_ids, bonds):

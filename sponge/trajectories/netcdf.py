@@ -59,7 +59,8 @@ class NetCDFReader(Reader):
         ):  # which may not be kept: the file closes when all that refers to it is gone
             return None
         try:
-            return np.array(self._file.variables[name][k], np.float64).reshape(shape)
+            scale = float(getattr(self._file.variables[name], "scale_factor", 1.0))
+            return np.array(self._file.variables[name][k], np.float64).reshape(shape) * scale
         except (IndexError, ValueError, TypeError) as error:
             raise self._error(f"frame {k}: {name} must have the shape {shape}, got {error}") from error
 

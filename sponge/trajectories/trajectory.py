@@ -18,12 +18,16 @@ from ..load.mmcif import read_mmcif
 from ..load.pdb import read_pdb
 from ..load.whole import make_whole
 from ..topology import Topology, as_atoms
+from .broken import BrokenMolecules
 from .changed import Changed, Unwrapped
 from .dcd import DCDReader
-from .foreign import MDAnalysisReader, MDTrajReader
+from .foreign import MDAnalysisReader, MDTrajReader, open_with_mdanalysis
+from .gro import GROReader
+from .h5md import H5MDReader
 from .netcdf import NetCDFReader
 from .pdb import PDBReader
 from .reader import Reader
+from .trr import TRRReader
 from .xtc import XTCReader
 
 __all__ = ["Frame", "Trajectory", "is_trajectory", "load_trajectory"]
@@ -31,11 +35,24 @@ __all__ = ["Frame", "Trajectory", "is_trajectory", "load_trajectory"]
 _READERS = {
     ".dcd": DCDReader,
     ".xtc": XTCReader,
+    ".trr": TRRReader,
+    ".gro": GROReader,
     ".nc": NetCDFReader,
     ".ncdf": NetCDFReader,
+    ".h5md": H5MDReader,
+    ".h5": H5MDReader,
     ".pdb": PDBReader,
     ".ent": PDBReader,
 }
+_TOPOLOGIES: dict[str, Any] = {
+    ".pdb": read_pdb,
+    ".ent": read_pdb,
+    ".gro": GROReader,
+    ".cif": read_mmcif,
+    ".mmcif": read_mmcif,
+    ".pdbx": read_mmcif,
+}
+_GZIPPED = (GROReader, PDBReader)
 
 
 class Frame(NamedTuple):
@@ -149,7 +166,8 @@ class Trajectory:
     def center(self, atoms: Any = None) -> Trajectory:
         """Return the trajectory with the center of some atoms in the middle of the box, or at 0 if there is none.
 
-        Positions are moved, not wrapped; the center is the mean of positions, so that molecules must be whole.
+        Positions are moved, not wrapped; the center is the mean of positions, so that molecules must be whole: a
+        UserWarning names one that is broken in a frame that is read.
 
         Parameters
         ----------
@@ -164,18 +182,21 @@ class Trajectory:
         True
         """
         chosen = self._atoms("center", atoms)
+        look = self._look("center", chosen)
 
         def moved(x, box):
             """Move the center of the chosen atoms."""
+            look(x, box)
             middle = 0.0 if box is None else 0.5 * box.sum(0)
             return x - x[chosen].mean(0) + middle, box
 
         return self._changed(moved)
 
     def superpose(self, reference: Any = None, atoms: Any = None) -> Trajectory:
-        """Return the trajectory with each frame rotated and moved onto a reference; molecules must be whole.
+        """Return the trajectory with each frame rotated and moved onto a reference.
 
-        The box does not turn with the positions, so that the frames have none.
+        Molecules must be whole: a UserWarning names one that is broken in a frame that is read. The box does not turn
+        with the positions, so that the frames have none.
 
         Parameters
         ----------
@@ -195,8 +216,14 @@ class Trajectory:
         chosen = self._atoms("superpose", atoms)
         target = np.asarray(self[0].positions if reference is None else reference, np.float64)
         check.shape(target, (self.n, 3), "superpose: reference")
-        weights = np.ones(len(chosen))
-        return self._changed(lambda x, _box: (superposed(x[None], target, chosen, weights)[0], None))
+        look, weights = self._look("superpose", chosen), np.ones(len(chosen))
+
+        def fitted(x, box):
+            """Superpose the chosen atoms."""
+            look(x, box)
+            return superposed(x[None], target, chosen, weights)[0], None
+
+        return self._changed(fitted)
 
     def unwrap(self) -> Trajectory:
         """Return the trajectory without jumps across the faces of the box, as `analysis.unwrap` does.
@@ -215,6 +242,10 @@ class Trajectory:
     def _changed(self, function, n=None, topology=None):
         changed = Changed(self, function, self.n if n is None else n)
         return Trajectory(changed, self.topology if n is None else topology)
+
+    def _look(self, where, atoms):
+        """What frames are shown to, so that molecules that are broken come to notice."""
+        return BrokenMolecules(where, self.topology or Topology.of_particles(self.n), atoms)
 
     def _known(self, where):
         if self.topology is None:
@@ -287,9 +318,10 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
     Parameters
     ----------
     path : path, mdtraj.Trajectory, MDAnalysis.Universe or MDAnalysis.AtomGroup
-        A DCD, XTC, AMBER NetCDF or PDB file. MDAnalysis has angstrom, files and MDTraj have their own units: all become
-        nm and ps.
-    top : System, Structure, Topology or path of a PDB or mmCIF file, optional
+        A DCD, XTC, TRR, AMBER NetCDF, GRO, H5MD or PDB file, by the end of its name: ``.dcd .xtc .trr .nc .ncdf .gro
+        .h5md .h5 .pdb .ent``, and ``.gro.gz .pdb.gz``. H5MD needs h5py. MDAnalysis, where it is installed, opens all
+        other files that it knows. Whatever their units are, they become nm and ps.
+    top : System, Structure, Topology or path of a PDB, GRO or mmCIF file, optional
         The topology, where the file has none or another one. For a file of some atoms, that of these:
         ``system.topology.take(atoms)``.
 
@@ -301,11 +333,15 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
     ------
     FileFormatError
         If the file is damaged, empty or of another format, or the numbers of atoms differ.
+    ModuleNotFoundError
+        If the format needs a package that is not installed.
 
     Notes
     -----
-    DCD files have no times where the program that wrote them knew none; PDB files never have any. Where a DCD or XTC
-    file ends inside a frame, as one does that is being written, the frames before count.
+    DCD files have no times where the program that wrote them knew none; PDB files never have any. Where a DCD, XTC, TRR
+    or GRO file ends inside a frame, as one does that is being written, the frames before count. Frames of TRR files
+    without positions are left out. Topologies of GRO files have the elements that names suggest, and the bonds of
+    standard residues.
 
     Examples
     --------
@@ -320,45 +356,50 @@ def load_trajectory(path: Any, top: Any = None) -> Trajectory:
     ...     print(trajectory, trajectory.times.round(3), trajectory[-1].positions.shape)
     Trajectory(3 frames, 22 atoms) [0.02 0.04 0.06] (22, 3)
     """
+    if isinstance(path, Trajectory) and top is None:
+        return path
+    topology, chosen = None if top is None else _topology(top), None
     if isinstance(path, Trajectory):
-        return path if top is None else Trajectory(path._reader, _topology(top, path.n), path._chosen)
-    program = _program(path)
-    if program is not None:
+        reader, chosen = path._reader, path._chosen
+    elif (program := _program(path)) is not None:
         reader = program(path)
     elif isinstance(path, (str, os.PathLike)):
-        name = Path(path).name.removesuffix(".gz")
-        found = _READERS.get(Path(name).suffix.lower())
-        if found is None or (found is not PDBReader and name != Path(path).name):
-            raise FileFormatError(
-                f"{path}: a trajectory must be a file of the type {', '.join(_READERS)} "
-                "(others can be opened with MDTraj or MDAnalysis, whose objects are accepted)"
-            )
-        reader = found(path)
+        reader = _opened(path, topology)
         if not reader.frames:
             raise FileFormatError(f"{path}: must hold at least one frame, got none")
     else:
         raise TypeError(
             f"load_trajectory: expected a path, or an object of MDTraj or MDAnalysis, got {type(path).__name__}"
         )
-    return Trajectory(reader, None if top is None else _topology(top, reader.n))
+    if topology is not None and topology.n != reader.n:
+        raise FileFormatError(
+            f"load_trajectory: top must have the {reader.n} atoms of the trajectory, got {topology.n}"
+        )
+    return Trajectory(reader, topology, chosen)
 
 
-def _topology(top: Any, n: int) -> Topology:
-    """The topology of `top`, if it has `n` atoms."""
+def _opened(path: str | os.PathLike, topology: Topology | None) -> Reader:
+    """The reader of a file, by the end of its name."""
+    name = Path(path).name.removesuffix(".gz")
+    found = _READERS.get(Path(name).suffix.lower())
+    if found is None or (found not in _GZIPPED and name != Path(path).name):
+        return open_with_mdanalysis(path, None if topology is None else topology.n)
+    return found(path)
+
+
+def _topology(top: Any) -> Topology:
+    """The topology of `top`."""
     if isinstance(top, (str, os.PathLike)):
-        name = str(top).removesuffix(".gz").lower()
-        if not name.endswith((".pdb", ".ent", ".cif", ".mmcif", ".pdbx")):
+        read = _TOPOLOGIES.get(Path(str(top).removesuffix(".gz")).suffix.lower())
+        if read is None:
             raise FileFormatError(
-                f"{top}: top must be a PDB or mmCIF file, a System, a Structure or a Topology (for "
+                f"{top}: top must be a PDB, GRO or mmCIF file, a System, a Structure or a Topology (for "
                 "others, top=sponge.load(...))"
             )
-        top = read_pdb(top) if name.endswith((".pdb", ".ent")) else read_mmcif(top)
-    topology = check.kind(
+        top = read(top)
+    return check.kind(
         top if isinstance(top, Topology) else getattr(top, "topology", top),
         Topology,
         "load_trajectory: top",
         "a System, a Structure, a Topology or a path",
     )
-    if topology.n != n:
-        raise FileFormatError(f"load_trajectory: top must have the {n} atoms of the trajectory, got {topology.n}")
-    return topology

@@ -444,8 +444,18 @@ TARGETS = {
     "rtf": Target(with_topology("rtf"), lambda: plain("parmed/peptide.rtf.gz"), LOADING, ".rtf", names_file=False),
     "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
     "pdb trajectory": Target(all_frames, models, LOADING, ".pdb"),
-    "netcdf trajectory": Target(all_frames, netcdf_trajectory, LOADING, ".nc"),
+    "netcdf trajectory": Target(
+        all_frames, lambda: netcdf_trajectory() + Continued(sponge.NetCDF, ".nc").seeds(), LOADING, ".nc"
+    ),
     "xtc": Target(all_frames, compressed, LOADING, ".xtc"),
+    "trr": Target(all_frames, lambda: plain("formats/spc2-traj.trr", "formats/spc2-traj-double.trr"), LOADING, ".trr"),
+    "gro trajectory": Target(all_frames, lambda: plain("formats/spc2-traj.gro"), LOADING, ".gro"),
+    "h5md": Target(
+        all_frames,
+        lambda: plain("formats/spc2-traj.h5md") + Continued(sponge.H5MD, ".h5md").seeds(),
+        LOADING,
+        ".h5md",
+    ),
     "hills": Target(start_with_hills, hills, (FileFormatError,), ".hills"),
     "states": Target(
         lambda path: sponge.Metadynamics.from_files("whole.hills", path, 300, grid=[90, 90]),
@@ -467,7 +477,15 @@ TARGETS = {
     "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=resealed),
     **{
         f"{kind.__name__.lower()} continued": Target(c.read, c.seeds, (errors.ReporterError,), suffix)
-        for kind, suffix in ((sponge.DCD, ".dcd"), (sponge.XTC, ".xtc"), (sponge.H5MD, ".h5"), (sponge.CSV, ".csv"))
+        for kind, suffix in (
+            (sponge.DCD, ".dcd"),
+            (sponge.XTC, ".xtc"),
+            (sponge.H5MD, ".h5"),
+            (sponge.CSV, ".csv"),
+            (sponge.NetCDF, ".nc"),
+            (sponge.TRR, ".trr"),
+            (sponge.GRO, ".gro"),
+        )
         for c in [Continued(kind, suffix)]
     },
     "learn": Target(learn.load, networks, (FileFormatError,), ".safetensors"),

@@ -6,13 +6,18 @@ import pytest
 from triskele import sponge
 from triskele.sponge.errors import ReporterError
 
-KINDS = ("DCD", "PDB", "XTC", "H5MD")
+KINDS = ("DCD", "PDB", "XTC", "NetCDF", "TRR", "GRO", "H5MD")
 
 
 def simulation():
     """A peptide in water."""
     system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), constraints="h-bonds")
     return sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002), seed=1)
+
+
+def name_of(kind):
+    """The end of the names of files of a kind."""
+    return {"NetCDF": "nc"}.get(kind, kind.lower())
 
 
 def frames(path, topology):
@@ -30,7 +35,7 @@ def files(tmp_path_factory):
     """Files of all atoms, and of those that a selection finds."""
     pytest.importorskip("h5py")
     folder, sim = tmp_path_factory.mktemp("atoms"), simulation()
-    kinds = [(getattr(sponge, kind), f"{kind.lower()}") for kind in KINDS]
+    kinds = [(getattr(sponge, kind), name_of(kind)) for kind in KINDS]
     sim.run(
         20,
         report=[
@@ -47,15 +52,15 @@ def test_frames_of_some_atoms_are_those_of_all(files, kind):
     system, folder = files
     chosen = system.select("protein or within 0.3 of protein")
     assert 22 < len(chosen) < 100
-    everything = frames(folder / f"all.{kind.lower()}", system.topology)
-    some = frames(folder / f"some.{kind.lower()}", system.topology.take(chosen))
+    everything = frames(folder / f"all.{name_of(kind)}", system.topology)
+    some = frames(folder / f"some.{name_of(kind)}", system.topology.take(chosen))
     assert some.shape == (4, len(chosen), 3) and np.array_equal(some, everything[:, chosen])
 
 
-@pytest.mark.parametrize("kind", ["DCD", "PDB", "XTC"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "H5MD"])
 def test_a_file_of_the_solute_is_small(files, kind):
     _, folder = files
-    sizes = [(folder / f"{which}.{kind.lower()}").stat().st_size for which in ("all", "peptide")]
+    sizes = [(folder / f"{which}.{name_of(kind)}").stat().st_size for which in ("all", "peptide")]
     assert sizes[0] > 20 * sizes[1]
 
 
@@ -72,7 +77,7 @@ def test_a_file_is_continued_only_with_the_same_atoms(tmp_path, kind):
     sim, make = simulation(), getattr(sponge, kind)
     path = tmp_path / "a.file"
     sim.run(4, report=make(path, 2, atoms="protein"))
-    others = [None, np.arange(23), *([np.arange(1, 23)] if kind != "XTC" else [])]
+    others = [None, np.arange(23), *([np.arange(1, 23)] if kind not in ("XTC", "TRR") else [])]
     for atoms in others:
         with pytest.raises(ReporterError, match="atoms"):
             sim.run(2, report=make(path, 2, atoms=atoms))

@@ -229,6 +229,9 @@ def all_files(folder):
         sponge.DCD(folder / "a.dcd", 5),
         sponge.XTC(folder / "a.xtc", 5),
         sponge.PDB(folder / "a.pdb", 5),
+        sponge.NetCDF(folder / "a.nc", 5),
+        sponge.TRR(folder / "a.trr", 5, velocities=True),
+        sponge.GRO(folder / "a.gro", 5, velocities=True),
         sponge.H5MD(folder / "a.h5", 5),
     ]
 
@@ -236,7 +239,7 @@ def all_files(folder):
 def contents(folder):
     import h5py
 
-    found = {name: (folder / f"a.{name}").read_bytes() for name in ("csv", "dcd", "xtc", "pdb")}
+    found = {name: (folder / f"a.{name}").read_bytes() for name in ("csv", "dcd", "xtc", "pdb", "nc", "trr", "gro")}
     with h5py.File(folder / "a.h5") as file:
         file.visititems(
             lambda name, item: (
@@ -426,7 +429,7 @@ except sponge.errors.ReporterError as error:
     assert done.returncode == 0 and "could not be written: File too large" in done.stdout and not done.stderr
 
 
-@pytest.mark.parametrize("kind", ["DCD", "CSV", "XTC", "PDB", "H5MD", "Variables"])
+@pytest.mark.parametrize("kind", ["DCD", "CSV", "XTC", "PDB", "NetCDF", "H5MD", "Variables"])
 @pytest.mark.parametrize("how", ["file deleted", "folder deleted", "replaced"])
 def test_a_file_that_is_lost_during_a_run_is_named(tmp_path, kind, how):
     pytest.importorskip("mdtraj")

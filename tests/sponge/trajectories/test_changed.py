@@ -113,3 +113,59 @@ def test_what_is_missing_is_named(peptide):
         trajectory.center([10**6])
     with pytest.raises(ValueError, match="take: atoms must be a list of at least one number"):
         trajectory.take("nucleic")
+
+
+# -- molecules that are broken -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def at_a_face(peptide):
+    """Two frames: the peptide in the middle of the box, and broken at its corner."""
+    system, _, _ = peptide
+    middle = system.positions + 0.5 * np.diag(system.box) - system.positions[:22].mean(0)
+    frames = np.stack([middle, middle + 0.5 * np.diag(system.box)]) % np.diag(system.box)
+    return system, Trajectory(Arrays(frames, system.box, system.topology))
+
+
+BROKEN = r": molecules must be whole, but that of atom \d+ \((ACE 1|ALA 2|NME 3) .* is broken over the faces of the box"
+
+
+@pytest.mark.parametrize(
+    "analyze",
+    [
+        lambda t, x: analysis.rmsd(t, x, range(22)),
+        lambda t, x: analysis.rmsd(t, x, range(22), fit=False),
+        lambda t, x: analysis.rmsf(t, range(22)),
+        lambda t, x: analysis.superpose(t, x, range(22)),
+    ],
+)
+def test_analyses_warn_of_a_molecule_that_is_broken(at_a_face, analyze):
+    system, trajectory = at_a_face
+    with pytest.warns(UserWarning, match=BROKEN + r" in frame 1 \(use make_whole\(\)") as seen:
+        analyze(trajectory, system.positions)
+    assert len(seen) == 1 and seen[0].filename == __file__
+    analyze(trajectory.make_whole(), system.positions)
+    analyze(trajectory[:1], system.positions)
+
+
+@pytest.mark.parametrize("change", [lambda t: t.superpose(atoms="protein"), lambda t: t.center("protein")])
+def test_changes_warn_of_a_molecule_that_is_broken(at_a_face, change):
+    _, trajectory = at_a_face
+    changed = change(trajectory)
+    with pytest.warns(UserWarning, match=BROKEN) as seen:
+        list(changed[:]) + list(changed)
+    assert len(seen) == 1
+    list(change(trajectory.make_whole()))
+
+
+def test_nothing_is_said_where_the_number_is_right(at_a_face):
+    """One atom of each molecule; atoms on one side of the face; and frames without bonds or box."""
+    system, trajectory = at_a_face
+    x = trajectory[1].positions
+    analysis.rmsd(trajectory, system.positions, system.topology.names == "CA")
+    one_side = np.flatnonzero(np.all(x[:22] < 0.5 * np.diag(system.box), axis=1))
+    assert 1 < len(one_side) < 22
+    analysis.rmsd(trajectory[1:], system.positions, one_side)
+    analysis.rmsd(trajectory.positions, system.positions)
+    analysis.rmsd(Trajectory(Arrays(x[None], system.box)), system.positions)
+    analysis.rmsd(Trajectory(Arrays(x[None], None, system.topology)), system.positions)

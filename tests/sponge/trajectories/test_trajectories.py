@@ -150,8 +150,11 @@ def test_what_is_missing_is_named(run):
         sponge.load_trajectory(folder / "run.dcd")[6]
     with pytest.raises(TypeError, match="got 1.0"):
         sponge.load_trajectory(folder / "run.dcd")[1.0]
-    with pytest.raises(FileFormatError, match="others can be opened with MDTraj"):
-        sponge.load_trajectory("run.trr")
+    (folder / "run.abc").touch()
+    with pytest.raises(FileFormatError, match="run.abc: a trajectory must be of a type that .* MDAnalysis reads"):
+        sponge.load_trajectory(folder / "run.abc")
+    with pytest.raises(FileNotFoundError):
+        sponge.load_trajectory("run.abc")
     with pytest.raises(TypeError, match="expected a path"):
         sponge.load_trajectory(positions)
     with pytest.raises(FileNotFoundError):

@@ -59,13 +59,13 @@ def stored_charges(m: Any) -> np.ndarray:
 
 def _of_field(field, m, perceived):
     for section, find in (
-        ("LibraryCharges", _library),
-        ("NAGLCharges", _network),
-        ("ChargeIncrementModel", _increments),
-        ("ToolkitAM1BCC", lambda field, m, perceived: _of_ambertools(m, "am1bcc")),
+        ("LibraryCharges", lambda: _library(field, m, perceived)),
+        ("NAGLCharges", lambda: _network(field, m)),
+        ("ChargeIncrementModel", lambda: _increments(field, m, perceived)),
+        ("ToolkitAM1BCC", lambda: _of_ambertools(m, "am1bcc")),
     ):
         if section in field.headers:
-            found = find(field, m, perceived)
+            found = find()
             if found is not None:
                 return found, f"the charges of <{section}> in {field.name}"
     raise MissingParameterError(
@@ -101,7 +101,7 @@ def _increments(field, m, perceived):
     return charges
 
 
-def _network(field, m, perceived):
+def _network(field, m):
     """Charges of the network that the force field names, through OpenFF's packages."""
     try:
         toolkit = import_module("openff.toolkit")

@@ -37,6 +37,13 @@ class Ligand(Source):
     structure : Structure
         Atoms, bonds and positions.
     charges : (n,) float64, e
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> methane = sponge.build.ligand("C", charges=[-0.4, 0.1, 0.1, 0.1, 0.1])  # doctest: +SKIP
+    >>> methane.structure.topology.n  # doctest: +SKIP
+    5
     """
 
     structure: Structure

@@ -71,7 +71,7 @@ class Section:
     values: Mapping[str, Powers] = field(default_factory=dict)
     versions: Sequence[str] = ("0.3",)
     header: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
-    check: Callable[[Any], None] = lambda parameter: None
+    check: Callable[[Any], None] | None = None
 
 
 # Bond orders are refused where a parameter depends on them (k_bondorder1, length_bondorder1)

@@ -55,10 +55,15 @@ def quantity(text: str, dimension: Powers, what: str) -> float:
     while place < len(text) or not place:
         factor = _FACTOR.match(text, place)
         unit = "" if factor is None else _PLURAL.sub("", factor["unit"] or "")
-        if factor is None or bool(factor["sign"]) != bool(place) or unit and unit not in _UNITS or len(text) > 200:
+        if (
+            factor is None
+            or bool(factor["sign"]) != bool(place)
+            or len(text) > 200
+            or not (factor["number"] or unit in _UNITS)
+        ):
             raise FileFormatError(f"{what} must be a product of numbers and of {', '.join(_UNITS)}, got {text[:80]!r}")
         place = factor.end()
-        size, own = _UNITS[unit] if unit else (float(factor["number"]), NUMBER)
+        size, own = (float(factor["number"]), NUMBER) if factor["number"] else _UNITS[unit]
         power = int(factor["power"] or 1) * (-1 if factor["sign"] == "/" else 1)
         try:
             value *= size**power

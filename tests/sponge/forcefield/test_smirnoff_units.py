@@ -33,6 +33,7 @@ def test_quantities_are_those_of_openmm(value):
         ("__import__('os')", NUMBER, "product of numbers"),
         ("1 + 1", NUMBER, "product of numbers"),
         ("", NUMBER, "product of numbers"),
+        ("s", NUMBER, "product of numbers"),
         ("1 * * angstrom", LENGTH, "product of numbers"),
         ("1 angstrom", LENGTH, "product of numbers"),
         ("2.5", LENGTH, "must be a length, got '2.5'"),

@@ -196,7 +196,7 @@ def _integrate(make_step, slope, y, ends, tolerances, crossing, max_steps):
 
     def step(state):
         left = last - state.s
-        h = np.minimum(state.h, left)
+        h = np.where(left > 0, np.minimum(state.h, left), state.h)  # none is left to finished examples of a batch
         new: Step = make_step(slope, state.y, state.s, h, state.slope, h.astype(real))
         error = stop_gradient(norm(new.error, np.maximum(np.abs(state.y), np.abs(new.y))))
         good = error <= 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from triskele.core.extend import check, optional, said
 
+from ..forcefield.sources import Source
 from ..load.structure import Structure
 from ..system import System
 from .gaps import end_chains_at_gaps
@@ -59,7 +60,7 @@ def add_hydrogens(
     ph : float
     missing_atoms : bool
         Add missing heavy atoms first, terminal oxygens included (needs PDBFixer).
-    forcefield : sequence of names or paths, optional
+    forcefield : sequence of names, paths or ligands, optional
         Force field that relaxes the hydrogens; needed for residues that are not standard. Also adds its virtual sites.
     replace_nonstandard : bool
         Replace residues such as selenomethionine (MSE) by the standard ones that they stand for first (needs PDBFixer).
@@ -89,7 +90,7 @@ def add_hydrogens(
     check.kind(missing_atoms, bool, f"{where}: missing_atoms")
     check.kind(replace_nonstandard, bool, f"{where}: replace_nonstandard")
     for source in forcefield if isinstance(forcefield, (list, tuple)) else [forcefield]:
-        check.kind(source, (str, os.PathLike, None), f"{where}: forcefield", "names or paths")
+        check.kind(source, (str, os.PathLike, Source, None), f"{where}: forcefield", "names or paths")
     app = openmm_app(where)
     states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
     topology, positions = to_openmm(end_chains_at_gaps(structure), app)

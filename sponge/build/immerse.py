@@ -17,6 +17,7 @@ from ..potentials.nonbonded.nonbonded import OPTIONS, Nonbonded
 from ..potentials.pairs.mixing import RULES
 from ..system import System
 from ..topology import Topology
+from .join import joined
 from .water_box import water_box
 
 __all__ = ["immerse"]
@@ -98,7 +99,7 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
     )
     n, options = system.n, {"method": "pme", **nonbonded}
     result = System(
-        _joined(system.topology, water.topology),
+        joined([system.topology, water.topology]),
         np.concatenate([system.masses, water.masses]),
         box=around.box,
         positions=np.concatenate([solute, kept]),
@@ -132,17 +133,3 @@ def _first(structure, atoms):
         t.bonds[(t.bonds < atoms).all(axis=1)],
     )
     return Structure(topology, structure.positions[:atoms], structure.box)
-
-
-def _joined(a, b):
-    """Topology of the atoms of `a` and `b`."""
-    return Topology(
-        np.concatenate([a.names, b.names]),
-        np.concatenate([a.elements, b.elements]),
-        np.concatenate([a.residue_index, b.residue_index + len(a.residue_names)]),
-        np.concatenate([a.residue_names, b.residue_names]),
-        np.concatenate([a.residue_ids, b.residue_ids]),
-        np.concatenate([a.chain_index, b.chain_index + len(a.chain_ids)]),
-        np.concatenate([a.chain_ids, b.chain_ids]),
-        np.concatenate([a.bonds, b.bonds + a.n]),
-    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.core.extend import optional
 
-from ..forcefield.sources import read_source
+from ..forcefield.sources import Source, read_source
 from ..load.openmm_objects import topology_of
 from ..load.structure import Structure
 from ..residues import standard_residue
@@ -24,8 +24,8 @@ def openmm_app(where):
 
 
 def openmm_field(forcefield, app):
-    """Return OpenMM's force field of these names or paths."""
-    sources = [forcefield] if isinstance(forcefield, (str, Path)) else forcefield
+    """Return OpenMM's force field of these names, paths or ligands."""
+    sources = [forcefield] if isinstance(forcefield, (str, Path, Source)) else forcefield
     return app.ForceField(*(io.StringIO(read_source(s).decode()) for s in sources))
 
 

@@ -12,6 +12,7 @@ from triskele.core.extend import check, said
 from .. import box as boxes
 from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
+from ..forcefield.sources import Source
 from ..load.structure import Structure
 from ..quantities import number_in
 from ..system import System
@@ -42,7 +43,7 @@ def solvate(
     Parameters
     ----------
     structure : Structure
-    forcefield : sequence of names or paths
+    forcefield : sequence of names, paths or ligands
         Covers solute, water and ions. Its residue of an oxygen and two hydrogens is the water that is added, in
         the shape that it has there; HOH if there are several.
     padding : float, optional
@@ -84,7 +85,7 @@ def solvate(
     """
     check.kind(structure, (Structure, System), "solvate: structure", hint="read a file with sponge.read_pdb")
     for source in forcefield if isinstance(forcefield, (list, tuple)) else [forcefield]:
-        check.kind(source, (str, os.PathLike), "solvate: forcefield", "names or paths")
+        check.kind(source, (str, os.PathLike, Source), "solvate: forcefield", "names or paths")
     check.kind(neutralize, bool, "solvate: neutralize")
     check.integer(seed, "solvate: seed", 0)
     for name, ion, kinds in (("positive", positive, _POSITIVE), ("negative", negative, _NEGATIVE)):

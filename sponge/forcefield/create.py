@@ -73,7 +73,7 @@ def create_system(
     positions : (n, 3) float, nm, optional
         Molecules broken at the faces of the box are made whole, and virtual sites are placed again.
     box : as for `System`, optional
-    forcefield : ForceField, str, path, or sequence of these names
+    forcefield : ForceField, str, path, Ligand, or sequence of names, paths and ligands
         See `ForceField`; ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
     method : str, optional
         Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.

@@ -24,7 +24,7 @@ from .named_terms import NamedAnisotropies, NamedImpropers
 from .patches import Patches
 from .scaled_pairs import ScaledPairs
 from .scripts import Script, charmm_version, implicit_solvent, read_script
-from .sources import load_roots, shipped
+from .sources import Source, load_roots, shipped
 from .tables import CustomTerms, TermTable
 from .templates import Template, read_site
 
@@ -80,9 +80,10 @@ class ForceField:
 
     Parameters
     ----------
-    sources : str or path
+    sources : str, path or Ligand
         Names of shipped force fields (see `shipped`), with or without ".xml", paths of .xml files (also packed,
-        .xml.gz), or names of files that an installed OpenMM has, such as "charmm36_2024.xml".
+        .xml.gz), names of files that an installed OpenMM has, such as "charmm36_2024.xml", or results of
+        `build.ligand`.
 
     Attributes
     ----------
@@ -113,7 +114,7 @@ class ForceField:
     ('O', 'H1', 'H2')
     """
 
-    def __init__(self, *sources: str | Path):
+    def __init__(self, *sources: str | Path | Source):
         if not sources:
             raise ValueError(
                 f"forcefield: there must be a name or a file, got none; shipped are {', '.join(shipped())}"

@@ -6,6 +6,7 @@ import gzip
 import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,10 +16,18 @@ from triskele.core.extend import check, gunzip
 
 from ..errors import FileFormatError
 
-__all__ = ["load_roots", "read_source", "shipped"]
+__all__ = ["Source", "load_roots", "read_source", "shipped"]
 
 # The water models of the amber19 family are the files of amber14.
 _SAME = {f"amber19/{name}": f"amber14/{name}" for name in ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")}
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A force field in memory, in place of a file: its name in errors, and its XML."""
+
+    name: str
+    xml: bytes
 
 
 def shipped() -> list[str]:
@@ -41,16 +50,16 @@ def shipped() -> list[str]:
     return sorted([*found, *_SAME])
 
 
-def load_roots(sources: Sequence[str | Path]) -> list[tuple[str, ElementTree.Element]]:
+def load_roots(sources: Sequence[str | Path | Source]) -> list[tuple[str, ElementTree.Element]]:
     """(name, root element) of each file, included ones after those that include them."""
     queue: list[Any] = list(sources)
     done, roots = set(), []
     while queue:
         source = queue.pop(0)
         name, data, folder = _open(source)
-        if name in done:
+        if (name, data) in done:  # two ligands may have one name
             continue
-        done.add(name)
+        done.add((name, data))
         try:
             root = ElementTree.fromstring(data)
         except ElementTree.ParseError as error:
@@ -67,13 +76,15 @@ def load_roots(sources: Sequence[str | Path]) -> list[tuple[str, ElementTree.Ele
     return roots
 
 
-def read_source(source: str | Path) -> bytes:
-    """XML of a shipped force field or a file, unpacked."""
+def read_source(source: str | Path | Source) -> bytes:
+    """XML of a shipped force field, a file (unpacked) or a source in memory."""
     return _open(source)[1]
 
 
 def _open(source):
-    check.kind(source, (str, os.PathLike), "forcefield", "names, paths or a ForceField")
+    check.kind(source, (str, os.PathLike, Source), "forcefield", "names, paths or a ForceField")
+    if isinstance(source, Source):
+        return source.name, source.xml, None
     text = str(source)
     bare = text[:-4] if text.endswith(".xml") else text
     known = shipped()

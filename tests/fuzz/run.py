@@ -140,7 +140,7 @@ def watch(names, first, count, say=lambda text: None):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / ".src"), str(ROOT)])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [ROOT / ".src", ROOT, *sys.path[1:]]))},
         )
         name, case, last = batch[0], now[0][1] - 1, time.monotonic()
         errors, listening, ended, rest = [], True, False, b""

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from triskele.quantum.errors import ChannelError, CircuitError, GateError, Param
 from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError
 from triskele.reinforce.policy import Categorical, Policy
 from triskele.sponge import errors, learn
+from triskele.sponge.forcefield.smirnoff import Smirnoff
+from triskele.sponge.forcefield.smirnoff_xml import perceive, residue_xml
 from triskele.sponge.load.amber_files import read_restart
 from triskele.sponge.load.gro import read_gro
 from triskele.sponge.load.mmcif import read_mmcif
@@ -214,6 +217,39 @@ FFXML = b"""<ForceField><AtomTypes><Type name="a" class="A" element="Ar" mass="3
 <NonbondedForce coulomb14scale="0.8333" lj14scale="0.5"><UseAttributeFromResidue name="charge"/>
 <Atom type="a" sigma="0.34" epsilon="0.99"/></NonbondedForce>
 <PeriodicTorsionForce><Proper class1="A" class2="" class3="" class4="A" periodicity1="2" phase1="3.14" k1="1.0"/></PeriodicTorsionForce></ForceField>"""  # noqa: E501
+
+
+OFFXML = b"""<SMIRNOFF version="0.3" aromaticity_model="OEAroModel_MDL"><Author>A</Author>
+<Constraints version="0.3"><Constraint smirks="[#1:1]-[*:2]" id="c1" distance="1.09 * angstrom ** 1"/></Constraints>
+<Bonds version="0.4" potential="harmonic" fractional_bondorder_method="AM1-Wiberg"><Bond smirks="[*:1]~[*:2]" id="b1"
+length="1.5 * angstrom" k="430.5 * kilocalories_per_mole/angstrom**2"/></Bonds>
+<Angles version="0.3"><Angle smirks="[*:1]~[#6X4:2]-[*:3]" angle="110.0 * degree ** 1" k="100 * mole ** -1 *
+radian ** -2 * kilocalorie ** 1"/><Angle smirks="[*:1]~[*:2]~[*:3]" angle="2 * radian" k="1 * kilojoule_per_mole /
+radian**2"/></Angles>
+<ProperTorsions version="0.3" default_idivf="1.0"><Proper smirks="[*:1]-[#6X4:2]-[*:3]~[*:4]" periodicity1="3"
+phase1="0.0 * degree" k1="0.2 * kilocalorie_per_mole" periodicity2="1" phase2="180 * degrees" k2="-0.1 *
+kilocalorie_per_mole" idivf2="2.0"/><Proper smirks="[*:1]~[*:2]~[*:3]~[*:4]" periodicity1="2" phase1="0*degree"
+k1="1*kilojoule_per_mole"/></ProperTorsions>
+<ImproperTorsions version="0.3" default_idivf="auto"><Improper smirks="[*:1]~[#6X3:2](~[*:3])~[*:4]" periodicity1="2"
+phase1="180.0 * degree" k1="1.1 * kilocalorie_per_mole"/></ImproperTorsions>
+<vdW version="0.4" combining_rules="Lorentz-Berthelot" scale14="0.5" cutoff="9.0 * angstrom"><Atom smirks="[*:1]"
+epsilon="0.1 * kilocalorie_per_mole" rmin_half="1.9 * angstrom"/><Atom smirks="[#1:1]" sigma="2.5 * angstrom"
+epsilon="0.01 * kilocalorie_per_mole"/></vdW><Electrostatics version="0.3" method="PME" scale14="0.8333333333"/>
+<LibraryCharges version="0.3"><LibraryCharge smirks="[#6:1]=[#8:2]" charge1="0.5 * elementary_charge" charge2="-0.5 *
+elementary_charge"/></LibraryCharges><ToolkitAM1BCC version="0.3"/></SMIRNOFF>"""
+
+
+@functools.cache
+def acetamide():
+    from rdkit import Chem
+
+    return perceive(Chem.AddHs(Chem.MolFromSmiles("CC(=O)N")))
+
+
+def ligand_of(path):
+    """The parameters of a molecule in a damaged force field."""
+    n = acetamide().GetNumAtoms()
+    residue_xml(Smirnoff(path), acetamide(), "LIG", [f"A{k}" for k in range(n)], np.zeros(n))
 
 
 @functools.cache
@@ -473,6 +509,7 @@ TARGETS = {
         sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"), LOADING, ".xml"
     ),
     "ffxml": Target(sponge.ForceField, lambda: [FFXML], LOADING, ".xml"),
+    **({"offxml": Target(ligand_of, lambda: [OFFXML], LOADING, ".offxml")} if find_spec("rdkit") else {}),
     "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", header_bombs),
     "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=resealed),
     **{

@@ -167,7 +167,8 @@ def _read(
     top: str | Path, include: str | Path | None, macros: dict[str, str]
 ) -> tuple[Types, list[Molecule], Molecule]:
     """Types, the molecules of the system one by one (those of a kind are the same object), and terms between them."""
-    types, known, listed = Types(), {}, []
+    types, known = Types(), {}
+    listed: list[Molecule] = []
     molecule: Molecule | None = None
     between = Molecule.of_all([])
     for section, words, where in read_lines(top, include, macros):

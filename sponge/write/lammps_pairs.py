@@ -91,6 +91,8 @@ def pair_style(parts: Parts, weighted: bool) -> tuple[dict[str, str], list[str]]
         raise parts.refusal(p, "method 'none' in a periodic box")
     if p.method in ("reaction_field", "ljpme"):
         raise parts.refusal(p, f"method {p.method!r}")
+    if p.modifier != "potential-switch" and p.method != "none":
+        raise parts.refusal(p, f"modifier {p.modifier!r}")
     long = p.method in ("pme", "ewald")
     coulomb = "coul/long" if long else "coul/cut"
     commands = ["neighbor 2.0 nsq"] if p.method == "none" else []  # bins must not be larger than the molecule

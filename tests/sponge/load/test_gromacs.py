@@ -12,7 +12,6 @@ from tests.sponge.reference import DATA, openmm_energies, pure_energies, unpacke
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError, MissingParameterError
 from triskele.sponge.geometry import angles, torsions
-from triskele.sponge.load.g96 import read_g96
 from triskele.sponge.load.gromacs_text import read_lines
 
 FILES = DATA / "parmed"
@@ -564,39 +563,3 @@ def test_gro_is_cut_off(tmp_path):
         path.write_text(text[:cut])
         with pytest.raises(FileFormatError):
             sponge.load(FILES / "amber99sb-ildn.top.gz", path)
-
-
-G96 = """TITLE
-two atoms
-END
-POSITION
-    1 SOL   OW         1    0.126000000    1.624000001    1.679000000
-    1 SOL   HW1        2    0.190000000    1.661000000    1.747000000
-END
-VELOCITY
-    1 SOL   OW         1    0.100000000   -0.200000000    0.300000000
-    1 SOL   HW1        2    0.000000000    0.000000000    0.000000000
-END
-BOX
-    3.000000000    3.100000000    3.200000000
-END
-"""
-
-
-def test_g96(tmp_path):
-    path = tmp_path / "x.g96"
-    path.write_text(G96)
-    found = read_g96(path)
-    assert found["positions"].tolist() == [[0.126, 1.624000001, 1.679], [0.19, 1.661, 1.747]]
-    assert found["velocities"][0].tolist() == [0.1, -0.2, 0.3]
-    assert np.diag(found["box"]).tolist() == [3.0, 3.1, 3.2]
-    reduced = "\n".join(line[24:] if line.startswith("    1 ") else line for line in G96.split("\n"))
-    path.write_text(reduced.replace("POSITION", "POSITIONRED").replace("VELOCITY", "VELOCITYRED"))
-    assert np.array_equal(read_g96(path)["positions"], found["positions"])
-    for cut in (5, 60, 150, len(G96) - 6):
-        path.write_text(G96[:cut])
-        with pytest.raises(FileFormatError):
-            read_g96(path)
-    path.write_text(G96.replace("1.624000001", "1.62400000x"))
-    with pytest.raises(FileFormatError, match="line 5: must hold three numbers"):
-        read_g96(path)

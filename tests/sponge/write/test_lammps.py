@@ -152,6 +152,7 @@ class TestRefusals:
             ({"method": "reaction_field"}, "method 'reaction_field'"),
             ({"method": "none"}, "method 'none' in a periodic box"),
             ({"switch": 0.8}, "dispersion_correction with a switch"),
+            ({"modifier": "potential-shift"}, "modifier 'potential-shift'"),
         ],
     )
     def test_methods(self, options, message, tmp_path):

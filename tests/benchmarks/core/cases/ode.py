@@ -5,7 +5,7 @@ import numpy
 from tests.benchmarks.case import Case
 
 TIMES = numpy.linspace(0.0, 10.0, 11)
-case = Case("ode_gradient", lambda: (numpy.float64(2.0), numpy.array([2.0, 0.0])))
+case = Case("ode_gradient", lambda: (numpy.float64(2.0), numpy.array([2.0, 0.0])), tolerance=1e-5)
 
 
 @case.program("triskele")

@@ -66,7 +66,7 @@ def page():
     """Return the page as Markdown."""
     rows, long = [], {}
     for name, p in sorted(PRIMITIVES.items()):  # without those that users have defined
-        if p.spec.__module__.startswith("triskele.core.ops"):
+        if name.isidentifier() and p.spec.__module__.startswith("triskele.core.ops"):
             reverse = cells(name, p.vjps, p.vjp_all or p.taped, long)
             forward = cells(name, p.jvps, p.jvp_all, long)
             forward = "same" if p.differentiable and forward == reverse != "below" else forward

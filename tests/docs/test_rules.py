@@ -21,7 +21,8 @@ def page():
 
 def test_every_primitive_has_a_row(page):
     rows = {re.match(r"\| `(\w+)` ", line)[1]: line for line in page.splitlines() if line.startswith("| `")}
-    ours = {name: p for name, p in PRIMITIVES.items() if p.spec.__module__.startswith("triskele.core.ops")}
+    registered = {name: p for name, p in PRIMITIVES.items() if name.isidentifier()}  # users' have their module before
+    ours = {name: p for name, p in registered.items() if p.spec.__module__.startswith("triskele.core.ops")}
     assert sorted(rows) == sorted(ours) and len(rows) > 200
     assert not [name for name, p in ours.items() if any(p.vjps or ()) and "| none |" in rows[name]]
 

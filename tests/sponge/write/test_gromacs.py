@@ -202,7 +202,8 @@ def test_energies_of_gromacs(name, tmp_path):
     if system.box is None:
         system.positions = system.positions - system.positions.mean(0) + 10
     top, gro = sponge.write_gromacs(system, tmp_path / "x.top")
-    (tmp_path / "run.mdp").write_text(gmx._RUN if system.box is None else mdp(system))
+    settings = "".join(f"{key} = {value}\n" for key, value in gmx._RUN.items())
+    (tmp_path / "run.mdp").write_text(settings if system.box is None else mdp(system))
     if system.box is None:
         gro = gmx.write_gro(tmp_path / "g.gro", system.positions)
     gmx.run(tmp_path, *f"grompp -f run.mdp -c {gro.name} -p x.top -o run.tpr -maxwarn 20".split())

@@ -1,4 +1,4 @@
-"""What a method of integration returns for one step."""
+"""`Step`, the result of one integration step."""
 
 from __future__ import annotations
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 
 from .. import box as boxes
 from ..errors import ReporterError
 from ..protocols import SimulationLike
-from .reporter import FileReporter, OfAtoms
+from .reporter import TrajectoryFile
 
 __all__ = ["DCD"]
 
@@ -21,7 +19,7 @@ _LARGEST = 2**31 - 1  # number that the header can hold; steps may be more
 _COUNT_AT = 8  # byte at which the number of frames stands
 
 
-class DCD(OfAtoms, FileReporter):
+class DCD(TrajectoryFile):
     """Writes positions (float32, angstrom on disk) and, when periodic, the box.
 
     Fortran records: a header ("CORD", numbers of frames and steps, timestep), a title, the number of atoms; then per
@@ -48,10 +46,6 @@ class DCD(OfAtoms, FileReporter):
     >>> len(sponge.load_trajectory(path))
     2
     """
-
-    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
-        super().__init__(path, every)
-        self.atoms = atoms
 
     def header(self, sim: SimulationLike) -> bytes:
         """The three records at the beginning, with no frames yet."""

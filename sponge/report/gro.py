@@ -8,12 +8,12 @@ from typing import Any
 from ..errors import ReporterError
 from ..load.gro import gro_frame
 from ..protocols import SimulationLike
-from .reporter import FileReporter, OfAtoms
+from .reporter import TrajectoryFile
 
 __all__ = ["GRO"]
 
 
-class GRO(OfAtoms, FileReporter):
+class GRO(TrajectoryFile):
     """Writes names, positions with three decimals (and velocities with four), step, time and box.
 
     See `write_gro` for a single structure.
@@ -48,8 +48,8 @@ class GRO(OfAtoms, FileReporter):
     """
 
     def __init__(self, path: str | os.PathLike, every: int, *, velocities: bool = False, atoms: Any = None):
-        super().__init__(path, every)
-        self.velocities, self.atoms = bool(velocities), atoms
+        super().__init__(path, every, atoms=atoms)
+        self.velocities = bool(velocities)
 
     def go_on(self, sim: SimulationLike, *_: object) -> None:
         """Compare the atoms of the first frame of the file with those of this run."""

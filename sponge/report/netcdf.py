@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 
 from .. import box as boxes
 from ..protocols import SimulationLike
-from .reporter import FileReporter, OfAtoms
+from .reporter import TrajectoryFile
 
 __all__ = ["NetCDF"]
 
 _COUNT_AT = 4  # byte at which the number of frames stands, as a big-endian integer
 
 
-class NetCDF(OfAtoms, FileReporter):
+class NetCDF(TrajectoryFile):
     """Writes positions (float32, angstrom on disk), time and, when periodic, the box.
 
     The file has AMBER's conventions 1.0 (ambermd.org/netcdf) and 64-bit offsets.
@@ -45,10 +43,6 @@ class NetCDF(OfAtoms, FileReporter):
     >>> len(sponge.load_trajectory(path))
     2
     """
-
-    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
-        super().__init__(path, every)
-        self.atoms = atoms
 
     def header(self, sim: SimulationLike) -> bytes:
         """A file without frames."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 from ..errors import ReporterError
 from ..load.pdb import conect_lines, cryst1, pdb_model
 from ..protocols import SimulationLike
-from .reporter import FileReporter, OfAtoms
+from .reporter import TrajectoryFile
 
 __all__ = ["PDB"]
 
 
-class PDB(OfAtoms, FileReporter):
+class PDB(TrajectoryFile):
     """Writes every report as a model of one PDB file, with the box at that time; see `write_pdb` for a single
     structure.
 
@@ -45,10 +42,6 @@ class PDB(OfAtoms, FileReporter):
     >>> os.path.getsize(path) > 0
     True
     """
-
-    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
-        super().__init__(path, every)
-        self.atoms = atoms
 
     def go_on(self, sim: SimulationLike, *_: object) -> None:
         """Compare the atoms of the first model of the file with those of this run."""

@@ -16,7 +16,7 @@ from ..selection import chosen_atoms
 if TYPE_CHECKING:
     from ..run.simulation import Simulation
 
-__all__ = ["FileReporter", "OfAtoms", "Reporter", "check_path"]
+__all__ = ["FileReporter", "OfAtoms", "Reporter", "TrajectoryFile", "check_path"]
 
 
 def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
@@ -249,3 +249,11 @@ class FileReporter(Reporter):
         file = self.__dict__.pop("_file", None)
         if file is not None:
             file.close()
+
+
+class TrajectoryFile(OfAtoms, FileReporter):
+    """A file of positions, of all atoms or some."""
+
+    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
+        super().__init__(path, every)
+        self.atoms = atoms

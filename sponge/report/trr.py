@@ -8,12 +8,12 @@ from typing import Any
 from ..errors import ReporterError
 from ..protocols import SimulationLike
 from ..trr_codec import MOST_OF_HEAD, encode_frame, same_layout
-from .reporter import FileReporter, OfAtoms
+from .reporter import TrajectoryFile
 
 __all__ = ["TRR"]
 
 
-class TRR(OfAtoms, FileReporter):
+class TRR(TrajectoryFile):
     """Writes positions (and velocities) as float32, step, time and box.
 
     The file is whole up to the last frame at any time.
@@ -43,8 +43,8 @@ class TRR(OfAtoms, FileReporter):
     """
 
     def __init__(self, path: str | os.PathLike, every: int, *, velocities: bool = False, atoms: Any = None):
-        super().__init__(path, every)
-        self.velocities, self.atoms = bool(velocities), atoms
+        super().__init__(path, every, atoms=atoms)
+        self.velocities = bool(velocities)
 
     def go_on(self, sim: SimulationLike, *_: object) -> None:
         """Compare what the first frame of the file has with what this run writes."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import struct
-from typing import Any
 
 import numpy as np
 
 from ..errors import ReporterError
 from ..protocols import SimulationLike
 from ..xtc_codec import encode_frame
-from .reporter import FileReporter, OfAtoms
+from .reporter import TrajectoryFile
 
 __all__ = ["XTC"]
 
 
-class XTC(OfAtoms, FileReporter):
+class XTC(TrajectoryFile):
     """Writes positions rounded to 0.001 nm, step, time and box.
 
     Each frame is compressed by itself, so that the file is whole up to the last frame at any time.
@@ -47,10 +45,6 @@ class XTC(OfAtoms, FileReporter):
     >>> os.path.getsize(path) > 0
     True
     """
-
-    def __init__(self, path: str | os.PathLike, every: int, *, atoms: Any = None):
-        super().__init__(path, every)
-        self.atoms = atoms
 
     def go_on(self, *_: object) -> None:
         """Compare the number of atoms in the first frame of the file with that of this run."""

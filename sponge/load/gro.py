@@ -163,20 +163,22 @@ def gro_frame(
     positions: np.ndarray,  # (n, 3), nm
     box: np.ndarray | None,  # (3, 3), nm
     velocities: np.ndarray | None = None,  # (n, 3), nm/ps
+    decimals: int = 3,  # of positions; velocities have one more
 ) -> str:
     """Return the lines of one frame."""
-    columns = [_columns("positions", "nm", topology, positions, 3)]
+    width = decimals + 5
+    columns = [_columns("positions", "nm", topology, positions, width, decimals)]
     if velocities is not None:
-        columns.append(_columns("velocities", "nm/ps", topology, velocities, 4))
+        columns.append(_columns("velocities", "nm/ps", topology, velocities, width, decimals + 1))
     edges = np.zeros(9) if box is None else np.array(box)[[0, 1, 2, 0, 0, 1, 1, 2, 2], [0, 1, 2, 1, 2, 0, 2, 0, 1]]
     rows = "\n".join(map("".join, zip(_names(topology), *columns)))
-    end = "".join(f" {edge:9.5f}" for edge in (edges if edges[3:].any() else edges[:3]))
+    end = "".join(f" {edge:{width + 1}.{decimals + 2}f}" for edge in (edges if edges[3:].any() else edges[:3]))
     return f"{title}\n{topology.n:5d}\n{rows}\n{end}\n"
 
 
-def _columns(what, unit, topology, values, decimals):
-    """Three columns of eight characters for each atom."""
-    least, most = -(10.0 ** (6 - decimals)), 10.0 ** (7 - decimals)
+def _columns(what, unit, topology, values, width, decimals):
+    """Three columns of `width` characters for each atom."""
+    least, most = -(10.0 ** (width - decimals - 2)), 10.0 ** (width - decimals - 1)
     margin = 0.5 * 10.0**-decimals
     fits = np.all((values > least + margin) & (values < most - margin), axis=1)
     if not fits.all():
@@ -185,7 +187,8 @@ def _columns(what, unit, topology, values, decimals):
             f"GRO: {what} must be finite and fit the format's columns ({least:.0f} to {most:.0f} {unit}), got "
             f"{values[atom]} for {topology.describe(atom)}"
         )
-    return [f"{x:8.{decimals}f}{y:8.{decimals}f}{z:8.{decimals}f}" for x, y, z in values.tolist()]
+    form = f"{{:{width}.{decimals}f}}" * 3
+    return [form.format(*row) for row in values.tolist()]
 
 
 @lru_cache(maxsize=2)

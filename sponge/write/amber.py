@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import atomic
-
 from ..box import angles_and_lengths
 from ..constraints.choose import water_atoms
 from ..load.amber import A12, B6, CHARGE, KCAL
@@ -23,14 +21,11 @@ from ..potentials.bonded.urey_bradley import urey_bradley
 from ..system import System
 from ..virtual_sites.sites import ThreeParticleAverage
 from .amber_pairs import charge_scaling, depth_scaling, refined_types, torsion_rows
-from .parts import Parts
+from .parts import FIXED_BOND, Parts
 
 __all__ = ["write_amber"]
 
 _KINDS = (harmonic_bond, harmonic_angle, harmonic_improper, urey_bradley, periodic_torsion, pair14)
-# A constraint is a bond in the file, which AMBER fixes (ntc = 2 or 3): with the constant of rigid water in AMBER's
-# parm99.dat, OW-HW
-_FIXED = 553.0  # kcal/mol/A^2
 
 
 def write_amber(
@@ -74,15 +69,8 @@ def write_amber(
     22
     """
     parts = Parts("write_amber", system, path, (".prmtop", ".parm7"), _KINDS, positions, velocities, box)
-    coordinates = parts.path.with_suffix(".inpcrd")
-    texts = {
-        parts.path: "%VERSION  VERSION_STAMP = V0001.000\n" + "".join(_sections(parts)),
-        coordinates: _inpcrd(parts),
-    }
-    for target, text in texts.items():
-        with atomic(target) as file:
-            file.write(text.encode())
-    return parts.path, coordinates
+    top = "%VERSION  VERSION_STAMP = V0001.000\n" + "".join(_sections(parts))
+    return parts.write(top, _inpcrd(parts), ".inpcrd")
 
 
 def _section(name: str, values: Any, width: int = 4) -> str:
@@ -142,8 +130,8 @@ def _bonds(parts: Parts) -> _Listed:
     k = values[:, 0] / (2 * KCAL * 100)
     rows = [
         np.stack([k, values[:, 1] * 10], axis=1),
-        np.stack([np.full(len(fixed), _FIXED), distances * 10], axis=1),
-        np.stack([np.full(len(sites), _FIXED), reach * 10], axis=1),
+        np.stack([np.full(len(fixed), FIXED_BOND), distances * 10], axis=1),
+        np.stack([np.full(len(sites), FIXED_BOND), reach * 10], axis=1),
     ]
     return _Listed(parts, np.concatenate([atoms, fixed, sites]), np.concatenate(rows))
 
@@ -233,7 +221,7 @@ def _sections(parts: Parts) -> Iterator[str]:
     scnb = depth_scaling(parts)
     chamber = scnb is None or bool({urey_bradley, harmonic_improper} & set(parts.terms))
     types, _ = parts.types()
-    if scnb is None or chamber:
+    if chamber:
         scnb = np.ones(len(parts.take(pair14)[0]))
         types, sigma, epsilon = refined_types(parts, types)
     count = int(types.max()) + 1
@@ -276,7 +264,7 @@ def _sections(parts: Parts) -> Iterator[str]:
     if chamber:
         yield _section("LENNARD_JONES_14_ACOEF", (4 * epsilon * sigma**12)[lower] / A12)
         yield _section("LENNARD_JONES_14_BCOEF", (4 * epsilon * sigma**6)[lower] / B6)
-    yield from (_section(name, [0.0]) for name in ("SOLTY",))
+    yield _section("SOLTY", [0.0])
     yield _section("EXCLUDED_ATOMS_LIST", partners)
     yield from (_section(name, np.empty(0)) for name in ("HBOND_ACOEF", "HBOND_BCOEF", "HBCUT"))
     names = [f"T{np.base_repr(t, 36)}" if m > 0 else "EP" for t, m in zip(types.tolist(), system.masses.tolist())]

@@ -9,9 +9,9 @@ import numpy as np
 from ..potentials.bonded.pair14 import pair14
 from .parts import Parts
 
-__all__ = ["charge_scaling", "depth_scaling", "refined_types", "torsion_rows"]
+__all__ = ["EXACT", "charge_scaling", "depth_scaling", "refined_types", "torsion_rows"]
 
-_EXACT = 1e-6  # nine digits of a prmtop, of which sigma and epsilon came, to the twelfth power
+EXACT = 1e-6  # nine digits of a prmtop, of which sigma and epsilon came, to the twelfth power
 
 
 def _refuse(parts: Parts, rows: np.ndarray, what: str) -> None:
@@ -23,7 +23,7 @@ def _refuse(parts: Parts, rows: np.ndarray, what: str) -> None:
 
 
 def charge_scaling(parts: Parts) -> np.ndarray:
-    """What the product of charges of each 1-4 pair is divided by, SCEE."""
+    """Return the divisor of the product of charges of each 1-4 pair (SCEE)."""
     atoms, values = parts.take(pair14)
     plain = parts.nonbonded.params["charges"][atoms].prod(1)
     _refuse(parts, (plain == 0) != (values[:, 0] == 0), "a product of charges other than that of the atoms,")
@@ -31,13 +31,13 @@ def charge_scaling(parts: Parts) -> np.ndarray:
 
 
 def depth_scaling(parts: Parts) -> np.ndarray | None:
-    """What the depth of each 1-4 pair is divided by, SCNB; None if their parameters are not those of others, scaled."""
+    """Return the divisor of the depth of each 1-4 pair (SCNB), or None if a pair has parameters of its own."""
     atoms, values = parts.take(pair14)
     a, b = parts.pair_parameters(*atoms.T)
     _, sigma, epsilon = values.T
     own_a, own_b = 4 * epsilon * sigma**12, 4 * epsilon * sigma**6
     ratio = np.divide(b, own_b, out=np.ones(len(atoms)), where=own_b > 0)
-    if not (np.allclose(ratio * own_b, b, _EXACT, 0) and np.allclose(ratio * own_a, a, _EXACT, 0)):
+    if not (np.allclose(ratio * own_b, b, EXACT, 0) and np.allclose(ratio * own_a, a, EXACT, 0)):
         return None
     return np.where(np.abs(ratio - ratio.round(6)) < 1e-7, ratio.round(6), ratio.round(14))
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import atomic
-
 from ..elements import SYMBOLS
+from ..load.gro import gro_frame
 from ..potentials.bonded import gromacs as own_terms
 from ..potentials.bonded.harmonic_angle import harmonic_angle
 from ..potentials.bonded.harmonic_bond import harmonic_bond
@@ -100,12 +100,7 @@ def write_gromacs(
     ['Chain_A 1', 'WAT 749']
     """
     parts = Parts("write_gromacs", system, path, (".top",), _KINDS, positions, velocities, box)
-    coordinates = parts.path.with_suffix(".gro")
-    texts = {parts.path: _top(parts), coordinates: _gro(parts)}
-    for target, text in texts.items():
-        with atomic(target) as file:
-            file.write(text.encode())
-    return parts.path, coordinates
+    return parts.write(_top(parts), _gro(parts), ".gro")
 
 
 # -- terms -------------------------------------------------------------------------------------------------------------
@@ -383,26 +378,9 @@ def _map_types(parts: Parts, types: np.ndarray, names: list[str]) -> Iterator[st
 
 
 def _gro(parts: Parts) -> str:
-    """Coordinates with 15 decimals, velocities with 16, in columns of 20."""
+    """Coordinates with 15 decimals, velocities with 16; names are cut to the columns of the format."""
     topology = parts.system.topology
-    columns = parts.positions
-    if np.any(np.abs(columns) >= 1000):
-        i = int(np.argmax(np.abs(columns).max(1)))
-        raise ValueError(
-            f"write_gromacs: positions must lie between -1000 and 1000 nm, got {columns[i]} for {topology.describe(i)}"
-        )
-    form = "{:20.15f}" * 3
-    if parts.velocities is not None:
-        columns, form = np.concatenate([columns, parts.velocities], axis=1), form + "{:20.16f}" * 3
-    numbers = [int("".join(c for c in text if c.isdecimal()) or 0) % 100000 for text in topology.residue_ids.tolist()]
-    residues = topology.residue_index.tolist()
-    heads = [
-        f"{numbers[r]:5d}{topology.residue_names[r][:5]:<5s}{name[:5]:>5s}{(i + 1) % 100000:5d}"
-        for i, (r, name) in enumerate(zip(residues, topology.names.tolist()))
-    ]
-    rows = [head + form.format(*row) for head, row in zip(heads, columns.tolist())]
-    box = np.zeros((3, 3)) if parts.box is None else parts.box
-    edges = [*np.diag(box), *box[[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]]
-    if not np.any(edges[3:]):
-        edges = edges[:3]
-    return "\n".join([parts.path.stem, f"{len(rows)}", *rows, " ".join(f"{x:.15f}" for x in edges)]) + "\n"
+    numbers = ["".join(c for c in text if c.isdecimal()) or "0" for text in topology.residue_ids.tolist()]
+    names, kinds = topology.names.astype("U5"), topology.residue_names.astype("U5")
+    short = replace(topology, names=names, residue_names=kinds, residue_ids=np.array(numbers))
+    return gro_frame(parts.path.stem, short, parts.positions, parts.box, parts.velocities, decimals=15)

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import atomic
-
 from ..elements import SYMBOLS
 from ..potentials.bonded.harmonic_angle import harmonic_angle
 from ..potentials.bonded.harmonic_bond import harmonic_bond
@@ -23,14 +21,13 @@ from ..system import System
 from ..units import angstrom, fs, kcal_per_mol
 from .amber_pairs import refined_types, torsion_rows
 from .lammps_pairs import WEIGHTED, Pairs, pair_style
-from .parts import Parts, number
+from .parts import FIXED_BOND, Parts, number
 
 __all__ = ["write_lammps"]
 
 _KINDS = (
     harmonic_bond, harmonic_angle, urey_bradley, periodic_torsion, harmonic_improper, ryckaert_bellemans, pair14,
 )  # fmt: skip
-_FIXED = 553.0  # kcal/mol/A^2, of bonds that fix shake holds: that of rigid water in AMBER's parm99.dat, OW-HW
 
 
 class _Style(NamedTuple):
@@ -98,15 +95,8 @@ def write_lammps(
     if pairs.weights is not None:
         types, *own = refined_types(parts, types, pairs.weights)
     first = np.unique(types, return_index=True)[1]
-    script = parts.path.with_suffix(".in")
-    texts = {
-        parts.path: _data(parts, types, first, terms),
-        script: "\n".join(_script(parts, pairs, first, own, terms)) + "\n",
-    }
-    for target, text in texts.items():
-        with atomic(target) as file:
-            file.write(text.encode())
-    return parts.path, script
+    script = "\n".join(_script(parts, pairs, first, own, terms)) + "\n"
+    return parts.write(_data(parts, types, first, terms), script, ".in")
 
 
 # -- terms -------------------------------------------------------------------------------------------------------------
@@ -121,7 +111,7 @@ def _bonds(parts: Parts) -> list[_Style]:
     pairs, distances = system.constraints.pairs[fixed], system.constraints.distances[fixed]
     known = np.sort(np.concatenate([atoms, pairs]), axis=1).astype(np.int64) @ [n, 1]
     bare = parts.bonds[~np.isin(parts.bonds @ [n, 1], known)]
-    held = np.stack([np.full(len(pairs), _FIXED), distances / angstrom], axis=1)
+    held = np.stack([np.full(len(pairs), FIXED_BOND), distances / angstrom], axis=1)
     return [
         _Style("harmonic", atoms, np.stack([k, r0], axis=1)),
         _Style("harmonic", pairs, held, fixed=True),

@@ -7,7 +7,7 @@ import numpy as np
 from ..potentials.bonded.pair14 import pair14
 from ..topology import graph_distances
 from ..units import angstrom
-from .amber_pairs import charge_scaling
+from .amber_pairs import EXACT, charge_scaling
 from .parts import Parts, number
 
 __all__ = ["WEIGHTED", "Pairs", "pair_style"]
@@ -15,7 +15,6 @@ __all__ = ["WEIGHTED", "Pairs", "pair_style"]
 WEIGHTED = "lj/charmm/coul/charmm"
 
 _FAR = 1000.0  # A: without a cut-off, and without a box, this reaches all pairs, or twice the extent of larger systems
-_EXACT = 1e-6  # nine digits of a prmtop, of which sigma and epsilon came, to the twelfth power
 
 
 class Pairs:
@@ -37,9 +36,9 @@ class Pairs:
         plain = parts.nonbonded.params["charges"][three].prod(1)
         a, b = parts.pair_parameters(*three.T)
         coulomb = _factor(np.where(free, plain, product), plain, 1e-9)
-        lj = _factor(np.where(free, b, b14), b, _EXACT)
+        lj = _factor(np.where(free, b, b14), b, EXACT)
         self.weights: np.ndarray | None = None
-        if coulomb is None or lj is None or not np.allclose(np.where(free, a, a14), lj * a, _EXACT, 0):
+        if coulomb is None or lj is None or not np.allclose(np.where(free, a, a14), lj * a, EXACT, 0):
             if free.any():
                 raise parts.refusal(parts.nonbonded, "some pairs three bonds apart that are excluded, and some not,")
             self.weights, coulomb, lj = 1 / charge_scaling(parts), 0.0, 0.0

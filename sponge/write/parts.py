@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import atomic, check
 
 from ..box import as_box
 from ..constraints.choose import water_atoms
@@ -18,7 +18,10 @@ from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..system import System
 from ..topology import as_vectors
 
-__all__ = ["Parts", "number"]
+__all__ = ["FIXED_BOND", "Parts", "number"]
+
+# Constrained bonds have no force constant left: that of rigid water in AMBER's parm99.dat, OW-HW, stands for it
+FIXED_BOND = 553.0  # kcal/mol/A^2
 
 
 def number(value: float) -> str:
@@ -100,6 +103,14 @@ class Parts:
                 raise self.refusal(p, "this term")
         self.cmap_atoms = np.concatenate([np.empty((0, 5), np.int64), *(atoms for atoms, _ in rows)])
         self.cmap_types = np.concatenate([np.empty(0, np.int64), *(types for _, types in rows)])
+
+    def write(self, parameters: str, beside: str, suffix: str) -> tuple[Path, Path]:
+        """Write the file of the parameters, and one with another suffix beside it; return their paths."""
+        paths = self.path, self.path.with_suffix(suffix)
+        for path, text in zip(paths, (parameters, beside)):
+            with atomic(path) as file:
+                file.write(text.encode())
+        return paths
 
     def refusal(self, potential: Any, what: str) -> ValueError:
         """The error for something about a potential that the format has no words for."""

@@ -182,7 +182,7 @@ class TestRefusals:
         system = self.system()
         self.assert_refused(system, tmp_path / "x.gro", "the suffix .* must be .*top")
         system.positions[3, 1] = -1000.0
-        self.assert_refused(system, tmp_path / "x.top", "between -1000 and 1000 nm, got .*atom 3")
+        self.assert_refused(system, tmp_path / "x.top", r"\(-1000 to 10000 nm\), got .*atom 3")
         system.positions = None
         self.assert_refused(system, tmp_path / "x.top", "positions must be given")
         names = system.topology.names.copy()

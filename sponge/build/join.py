@@ -15,12 +15,12 @@ from ..topology import Topology
 __all__ = ["join", "joined"]
 
 
-def join(*structures: Structure) -> Structure:
+def join(*structures: Structure | System) -> Structure:
     """Put structures together where they are, such as a protein and the ligand in its pocket.
 
     Parameters
     ----------
-    *structures : Structure
+    *structures : Structure or System
         Their atoms and chains follow each other. The box is that of the first.
 
     Returns
@@ -39,11 +39,8 @@ def join(*structures: Structure) -> Structure:
     >>> build.join(water, water).topology.n
     6
     """
-    for structure in structures:
-        check.kind(
-            structure, (Structure, System), "join: structures", hint="the structure of a ligand is its .structure"
-        )
-    first = check.kind(structures[0] if structures else None, (Structure, System), "join: structures")
+    hint = "the structure of a ligand is its .structure"
+    first, *_ = [check.kind(s, (Structure, System), "join: structures", hint=hint) for s in structures or (None,)]
     return Structure(
         joined([s.topology for s in structures]),
         np.concatenate([np.asarray(s.positions) for s in structures]),

@@ -89,7 +89,7 @@ def ligand(
     ImportError
         If RDKit, or the program for the charges, is not installed.
     FileNotFoundError
-        If there is no such force field or file.
+        If the force field or the file does not exist.
     FileFormatError
         If the force field needs a feature that is not supported.
     MissingParameterError

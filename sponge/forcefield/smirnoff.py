@@ -65,7 +65,7 @@ class Smirnoff:
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     FileFormatError
         If the file is not a SMIRNOFF force field or needs a feature that is not supported; the message names the
         section, the pattern and the attribute.

@@ -1,4 +1,4 @@
-"""What the sections of a SMIRNOFF file may hold; anything else is refused by name."""
+"""The sections of SMIRNOFF files, with the elements and attributes that each may have."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ class Trajectory:
         return Trajectory(changed, self.topology if n is None else topology)
 
     def _look(self, where, atoms):
-        """What frames are shown to, so that molecules that are broken come to notice."""
+        """Return a function of a frame that warns of broken molecules."""
         return BrokenMolecules(where, self.topology or Topology.of_particles(self.n), atoms)
 
     def _known(self, where):

@@ -45,7 +45,7 @@ def force_switch(n: int, start: Any, cutoff: Any) -> tuple[Any, Any, Any]:
 
 
 def removed(r: Any, n: int, start: Any, cutoff: Any) -> Any:
-    """What the force switch takes from r^-n up to the cut-off, or without `start`, what a shift takes."""
+    """Amount by which the force switch, or without `start` the shift, lowers r^-n within the cut-off."""
     if start is None:
         return cutoff**-n
     a, b, c = force_switch(n, start, cutoff)

@@ -69,7 +69,7 @@ def odeint(
     f : callable
         ``f(y, t, *args)`` returns a tree like `y0`.
     y0 : tree of float or complex arrays
-        Value at ``t[0]``.
+        Value at ``t[0]``. A list or tuple of numbers, here and from `f`, is one array, as for SciPy.
     t : (m,) float
         Times at which y is returned, rising or falling. Those between two steps are interpolated with an error like
         that of the steps, and cost little.
@@ -97,7 +97,8 @@ def odeint(
     RuntimeError
         If `max_steps` are not enough, or the solution cannot be continued.
     ValueError
-        If times neither rise nor fall, or `f` returns another structure or other shapes than `y0` has.
+        If times neither rise nor fall, a tolerance is negative, or `f` returns another structure or other shapes than
+        `y0` has.
 
     Notes
     -----
@@ -115,6 +116,8 @@ def odeint(
     -0.7358
     """
     check.choice(method, _METHODS, "odeint: method")
+    check.kind(args, tuple, "odeint: args", hint="(k,) holds one argument")
+    y0 = _as_array(y0)
     leaves, structure = tree.flatten(y0)
     leaves = [as_value(x) for x in leaves]
     dtype = np.result_type(*(spec_of(x).dtype for x in leaves))
@@ -139,6 +142,9 @@ def odeint(
         return traceable(event)(whole(y), (times[0] + direction * s).astype(real), *args)
 
     tolerances = [x if np.ndim(x) == 0 and not isinstance(x, dict | list | tuple) else vector(x) for x in (rtol, atol)]
+    for name, x in zip(("rtol", "atol"), tolerances):
+        if not isinstance(x, Tensor) and not np.all(np.asarray(x) >= 0):
+            raise ValueError(f"odeint: {name} must be >= 0, got {x}")
     state, ys = _integrate(
         _METHODS[method], slope, start, ends, tolerances, crossing if event is not None else None, max_steps
     )
@@ -164,12 +170,17 @@ def odeint(
     return whole(ys), times[0] + direction * s, whole(y)
 
 
+def _as_array(y):
+    """One array of a list or tuple of numbers; other trees as they are."""
+    return np.stack(y) if type(y) in (list, tuple) and y and all(np.ndim(x) == 0 for x in y) else y
+
+
 def _vectors(shapes, structure, dtype):
     """Functions that make one vector of a tree, and trees of vectors with any leading axes."""
     sizes = np.cumsum([0, *(int(np.prod(s)) for s in shapes)])
 
     def vector(y):
-        leaves, got = tree.flatten(y)
+        leaves, got = tree.flatten(_as_array(y))
         if got != structure or [np.shape(x) for x in leaves] != shapes:
             raise ValueError(
                 f"odeint: f must return a tree like y0, {structure} of shapes {shapes}, got {got} of "

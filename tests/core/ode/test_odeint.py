@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,6 +140,20 @@ def test_trees_and_complex_values():
         odeint(lambda psi, t: -1j * h @ psi, np.array([1.0, 0.0j]), [0, 1.0], method="rodas5p")
 
 
+def test_scripts_for_scipy_run():
+    """With lists of numbers as y0 and as derivatives."""
+
+    def oscillator(y, t, k):
+        x, v = y
+        return [v, -k * x]
+
+    t = np.linspace(0, 2, 5)
+    theirs = scipy.integrate.odeint(oscillator, [1.0, 0.0], t, (4.0,), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(odeint(oscillator, [1.0, 0.0], t, (4.0,), rtol=1e-10, atol=1e-10), theirs, atol=1e-8)
+    slope = core.grad(lambda x: odeint(oscillator, [x, 0.0], t, (4.0,), rtol=1e-9)[-1, 0])(1.0)
+    np.testing.assert_allclose(slope, np.cos(4), rtol=1e-6)
+
+
 def test_float32_stays_float32():
     seen = []
 
@@ -180,6 +195,8 @@ def test_an_event_ends_the_solution():
         ({"t": [0, np.nan]}, ValueError, "times must rise or fall"),
         ({"t": []}, ValueError, r"one or more times, got shape \(0,\)"),
         ({"f": lambda y, t: np.stack([y, y])}, ValueError, "f must return a tree like y0"),
+        ({"args": 0.5}, TypeError, r"args must be a tuple, got .*0.5.*\(k,\) holds one"),
+        ({"rtol": -1e-6}, ValueError, "rtol must be >= 0, got -1e-06"),
         ({"method": "rk45"}, ValueError, "method must be 'dopri5' or 'rodas5p', got 'rk45'"),
     ],
 )

@@ -12,7 +12,7 @@ from ..errors import CircuitError
 from ..parameters import Linear
 from .base import Gate
 
-__all__ = ["BARRIER", "MEASURE", "RESET", "Condition", "Instruction", "Operation"]
+__all__ = ["BARRIER", "LOOP", "MEASURE", "REPEAT", "RESET", "Condition", "Instruction", "Operation"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,10 @@ class Operation:
 MEASURE = Operation("measure", 1, "M")
 RESET = Operation("reset", 1, "|0⟩")
 BARRIER = Operation("barrier", None, "")
+# from LOOP to REPEAT, everything is carried out again as long as their classical bit is 1; that in between must depend
+# on it
+LOOP = Operation("loop", None, "↻")
+REPEAT = Operation("repeat", None, "↺")
 
 
 class Condition(NamedTuple):

@@ -21,7 +21,7 @@ from ..circuit import Circuit
 from ..errors import ChannelError, CircuitError, GateError, ParameterError
 from ..gates.base import Gate, find
 from ..gates.families import diagonal, unitary
-from ..gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ..gates.instruction import BARRIER, LOOP, MEASURE, REPEAT, RESET, Condition, Instruction
 from ..noise.channel import Channel
 from ..noise.readout import ReadoutError
 from ..parameters import Linear
@@ -29,7 +29,7 @@ from ..parameters import Linear
 __all__ = ["from_json", "to_json"]
 
 _FORMAT, _VERSION = "triskele.quantum.circuit", 2
-_OPERATIONS = {o.name: o for o in (BARRIER, MEASURE, RESET)}
+_OPERATIONS = {o.name: o for o in (BARRIER, LOOP, MEASURE, REPEAT, RESET)}
 
 
 def to_json(circuit: Circuit) -> str:
@@ -194,7 +194,7 @@ def _read(circuit: Circuit, i: dict[str, Any]) -> None:
         condition = Condition(tuple(condition["clbits"]), int(condition["value"]))
     bits = clbits + (condition.clbits if condition else ())
     if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits for c in bits) or (
-        gate is MEASURE or isinstance(gate, ReadoutError)
+        gate in (LOOP, MEASURE, REPEAT) or isinstance(gate, ReadoutError)
     ) != bool(clbits):
         raise CircuitError(f"from_json: classical bits must be from 0 to {circuit.num_clbits - 1}, got {list(bits)}")
     circuit.append(gate, qubits, params, controls=i.get("controls", []), clbits=clbits, condition=condition)

@@ -9,6 +9,7 @@ from triskele.core.extend import check
 
 from ...gates.base import Gate
 from ...gates.standard import resolve
+from .values import TYPES
 
 __all__ = [
     "ADDED",
@@ -18,7 +19,6 @@ __all__ = [
     "LIBRARIES",
     "MODIFIERS",
     "NOT_SUPPORTED",
-    "TYPES",
     "U_DEFINITION",
     "known",
     "unknown",
@@ -27,19 +27,17 @@ __all__ = [
 _SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
 _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
 
-TYPES = ("int", "uint", "float", "angle", "bool")
 MODIFIERS = ("ctrl", "negctrl", "inv", "pow")
 NOT_SUPPORTED = {
-    "while": "its number of iterations is not known in advance", "switch": "use if", "def": "use gate", "cal": "pulses",
-    "defcal": "pulses", "defcalgrammar": "pulses", "extern": "other programs", "box": "timing", "delay": "timing",
-    "duration": "timing", "stretch": "timing", "return": "subroutines", "array": "use registers", "break": "use if",
-    "continue": "use if", "end": "use if", "pragma": "other programs", "complex": "use float",
-    "readonly": "subroutines", "mutable": "subroutines",
+    "cal": "pulses", "defcal": "pulses", "defcalgrammar": "pulses", "extern": "other programs",
+    "durationof": "timing", "pragma": "other programs", "complex": "use float",
 }  # fmt: skip
 # of OpenQASM 3, and of version 2
 KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output",
-                      "const", "let", "if", "else", "for", "in", "measure", "reset", "barrier", *TYPES,
-                      *MODIFIERS, *NOT_SUPPORTED])  # fmt: skip
+                      "const", "let", "if", "else", "for", "in", "while", "switch", "case", "default", "break",
+                      "continue", "end", "def", "return", "array", "readonly", "mutable", "measure", "reset", "barrier",
+                      "box", "delay", "nop", "duration", "stretch", "void", *TYPES, *MODIFIERS,
+                      *NOT_SUPPORTED])  # fmt: skip
 KEYWORDS_2 = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "if", "measure", "reset", "barrier"])
 
 # gates of the language itself, and of the files that programs include; each with our name for it

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import expressions
-from .expressions import RULES, Evaluate, Qubits
+from .expressions import RULES
 from .lexer import Stream, Token, describe, fail
 from .names import MODIFIERS
 from .statements import CircuitBuilder
+from .values import Evaluate, Qubits, constant
 
 __all__ = ["Phrases"]
 
@@ -19,6 +22,8 @@ class Phrases:
     _stream: Stream
     _builder: CircuitBuilder
     _version: int
+    _scope: dict[str, Any]
+    _keywords: frozenset[str]
 
     def _expression(self) -> Evaluate:
         return expressions.parse(self._stream, RULES[self._version])
@@ -35,16 +40,29 @@ class Phrases:
         self._stream.expect("]", where)
         return value, token
 
+    def _skip(self, first: str, last: str) -> None:
+        """Read over what is between brackets, if there are any."""
+        depth = 0
+        while self._stream.now.text == first or depth:
+            token = self._stream.take()
+            depth += (token.text == first) - (token.text == last)
+            if token.kind == "end":
+                fail(f"{last!r} is missing", token)
+            if not depth:
+                return
+
     def _names(self, where: str) -> list[Token]:
         names = [self._stream.name(where)]
         while self._stream.accept(","):
             names.append(self._stream.name(where))
         return names
 
-    def _modifiers(self) -> list[tuple[Token, Evaluate | None]]:
+    def _modifiers(self) -> list[tuple[Token, Evaluate]]:
         found = []
         while token := self._stream.accept(*MODIFIERS):
-            value = None
+            value = constant(1)
+            if token.text == "inv" and self._stream.now.text == "(":
+                fail("inv takes no argument", self._stream.now)
             if self._stream.accept("("):  # the specification itself writes pow(1/2)
                 value = expressions.parse(self._stream, RULES[3]._replace(whole=token.text != "pow"))
                 self._stream.expect(")", token.text)
@@ -78,4 +96,4 @@ class Phrases:
         number = int(token.text[1:]) if len(token.text) < 8 else 1 << 40
         if number >= self._builder.num_qubits:
             self._builder.declare(token, qubits=number + 1 - self._builder.num_qubits)
-        return lambda scope: Qubits((number,), True)
+        return constant(Qubits((number,), True))

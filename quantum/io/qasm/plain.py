@@ -9,9 +9,9 @@ from typing import Any
 from ...errors import QASMError
 from ...gates.instruction import Instruction
 from . import expressions
-from .expressions import Qubits, Scope
 from .lexer import Stream
 from .statements import CircuitBuilder
+from .values import Qubits, Scope
 
 __all__ = ["PlainGates"]
 

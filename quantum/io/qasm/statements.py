@@ -13,19 +13,22 @@ from ...circuit import Circuit
 from ...errors import CircuitError, GateError
 from ...gates.base import Gate, find
 from ...gates.families import unitary
-from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...gates.instruction import BARRIER, LOOP, MEASURE, REPEAT, RESET, Condition, Instruction, Operation
 from ...gates.inverse import inverse
 from ...gates.power import power
+from ...noise.readout import ReadoutError
 from ...parameters import Linear
-from .expressions import Qubits, Scope
+from .cases import Bit, Cases, Word, combine, leaves, restrict
 from .lexer import Token, fail
+from .values import Qubits, Scope
 
-__all__ = ["PHASED", "CircuitBuilder", "Definition", "Modifier", "Run"]
+__all__ = ["PHASED", "CircuitBuilder", "Definition", "Modifier", "Run", "nothing"]
 
 # statements carried out, where the text has not more words: definitions of definitions, and loops, grow without bound
 _STEPS = 1_000_000
 _NESTED = 80  # definitions in definitions: each takes some seven frames of Python's stack
 _WIRES = 1_000_000
+_HIDDEN = 1 << 24  # from here on, bits that the program does not declare: they follow the others in the circuit
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,6 @@ PHASED = {
 
 
 @dataclass
-class _Branch:
-    """The body of an `if`, being carried out."""
-
-    bits: dict[int, int]
-    changed: Token | None = None  # the measurement in it that overwrote one of these bits
-
-
-@dataclass
 class CircuitBuilder:
     """Collects instructions while a program is carried out."""
 
@@ -93,18 +88,40 @@ class CircuitBuilder:
     words: int = 0  # of the text
     is_physical: bool = False  # whether qubits are $0, $1, ... and not in registers
     depth: int = 0  # of the definition that is being carried out
-    _branches: list[_Branch] = field(default_factory=list)
+    loops: int = 0  # around this that measurements decide about
+    path: dict[Bit, int] = field(default_factory=dict)  # what holds where this is carried out
+    saved: frozenset[Bit] = frozenset()  # bits that are needed when they have been written again
+    lost: dict[Bit, Token] = field(default_factory=dict)  # others that turned out to be: where
+    _base: dict[Bit, int] = field(default_factory=dict)  # the path where the innermost loop begins
+    _copies: dict[Bit, int] = field(default_factory=dict)
+    _hidden: int = 0
+    _count: dict[int, int] = field(default_factory=dict)  # versions of each classical bit that was written
+    _now: dict[int, int] = field(default_factory=dict)  # the version that a bit has on this path
+    _held: dict[int, frozenset[Bit]] = field(default_factory=dict)  # the versions that it is where they are asked for
+    _gone: set[Bit] = field(default_factory=set)  # versions that were overwritten
+    _constants: dict[int, int] = field(default_factory=dict)  # classical bits whose value is known
     _steps: int = 0
 
     def circuit(self) -> Circuit:
         """All that was collected."""
-        circuit = Circuit(self.num_qubits, self.num_clbits)
-        for i in self.instructions:
+        circuit = Circuit(self.num_qubits, self.num_clbits + self._hidden)
+        for i in map(self._placed, self.instructions) if self._hidden else self.instructions:
             if i.clbits or i.condition or not all(type(p) is float and isfinite(p) for p in i.params):
                 circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
             else:  # numbers and qubits are known to be right
                 circuit._instructions.append(i)
         return circuit._ordered(self.inputs)
+
+    def _placed(self, i: Instruction) -> Instruction:
+        """An instruction with hidden bits behind those that are declared."""
+        place = lambda bits: tuple(c if c < _HIDDEN else c - _HIDDEN + self.num_clbits for c in bits)
+        condition = i.condition and Condition(place(i.condition.clbits), i.condition.value)
+        return i._replace(clbits=place(i.clbits), condition=condition)
+
+    def hide(self, count: int) -> tuple[int, ...]:
+        """Numbers of new classical bits that the program does not name."""
+        self._hidden += count
+        return tuple(range(_HIDDEN + self._hidden - count, _HIDDEN + self._hidden))
 
     def declare(self, token: Token, *, qubits: int = 0, clbits: int = 0) -> tuple[int, ...]:
         """Numbers of new qubits or classical bits."""
@@ -120,44 +137,176 @@ class CircuitBuilder:
         if self._steps > max(_STEPS, self.words):
             fail(f"the program has more than {max(_STEPS, self.words)} steps", token)
 
-    # -- conditions ---------------------------------------------------------------------------------------------------
+    # -- classical bits -----------------------------------------------------------------------------------------------
 
-    def branch(self, bits: Sequence[tuple[int, int]], token: Token, body: Callable[[], None]) -> bool:
-        """Carry out `body` under a condition; whether the bits of the condition are still what they were."""
-        everything = {b: v for branch in self._branches for b, v in branch.bits.items()}
-        if any(everything.get(b, v) != v for b, v in bits):
-            return True  # contradicts an if around it
-        self._branches.append(_Branch(dict(bits)))
-        body()
-        return self._branches.pop().changed is None
+    def bit(self, wire: int) -> Any:
+        """The value of a classical bit: a number where that is known here, else cases."""
+        if wire in self._constants:
+            return Word(self._constants[wire], 1)
+        bit = (wire, self._now.get(wire, 0))
+        return Word(self.path[bit], 1) if bit in self.path else Cases(bit, Word(0, 1), Word(1, 1))
+
+    def each(self, value: Any, token: Token, body: Callable[..., Any]) -> None:
+        """Carry out `body` with each case of a value, under the condition for it; the cases do not see each other."""
+        outside, value = self.path, restrict(value, self.path)
+        if type(value) is not Cases:
+            body(value)
+            return
+        now, held, constants = self._now, self._held, self._constants
+        changed: dict[int, frozenset[Bit]] = {}
+        for bits, leaf in leaves(value):
+            self.step(token)
+            if not self._can_hold(outside | bits):
+                continue
+            self.path, self._now, self._held, self._constants = outside | bits, dict(now), dict(held), dict(constants)
+            body(leaf)
+            for wire, version in self._now.items():
+                if version != now.get(wire, 0):
+                    changed[wire] = changed.get(wire, frozenset()) | self._held[wire]
+        self.path, self._now, self._held = outside, dict(now), dict(held)
+        self._constants = {w: v for w, v in constants.items() if w not in changed}
+        for wire, versions in changed.items():
+            self._new_version(wire, versions)
+
+    def here(self, value: Any, elsewhere: Any, token: Token) -> Any:
+        """What is `value` where the path leads here, and something else elsewhere."""
+        holds: Any = True
+        for bit, wanted in sorted(self.path.items(), reverse=True):
+            holds = Cases(bit, False, holds) if wanted else Cases(bit, holds, False)
+        return combine(token, lambda is_here, a, b: a if is_here else b, holds, value, elsewhere)
+
+    def _can_hold(self, path: dict[Bit, int]) -> bool:
+        """Whether versions of a bit that are the same here are asked to be the same."""
+        wires: dict[int, int] = {}
+        there = [(self._copies.get(b, b[0]), k) for b, k in path.items() if b not in self._gone or b in self._copies]
+        return all(wires.setdefault(wire, k) == k for wire, k in there)
 
     def _condition(self, token: Token) -> Condition | None:
-        if not self._branches:
+        if not self.path:
             return None
-        for branch in self._branches:
-            if branch.changed:
-                fail(
-                    f"the if around it depends on a bit that was measured again in line {branch.changed.line} (move "
-                    f"this after the if)",
-                    token,
-                )
-        bits = {b: v for branch in self._branches for b, v in branch.bits.items()}
-        return Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values())))
+        wires: dict[int, int] = {}
+        for bit, value in self.path.items():
+            if bit in self._gone and bit not in self._copies:
+                self.lost[bit] = token
+            wires[self._copies.get(bit, bit[0])] = value
+        return Condition(tuple(wires), sum(v << k for k, v in enumerate(wires.values())))
+
+    def _holds(self, wire: int) -> frozenset[Bit]:
+        return self._held.get(wire) or frozenset([(wire, 0)])
+
+    def _save(self, wire: int, token: Token) -> None:
+        """Copy a bit that is to be written if what it is now is needed later."""
+        if needed := [bit for bit in self._holds(wire) if bit in self.saved and bit not in self._copies]:
+            (copy,) = self.hide(1)
+            outside, self.path = self.path, self._base
+            self.store([copy], [self.bit(wire)], token)
+            self.path = outside
+            self._copies |= dict.fromkeys(needed, copy)
+
+    def _write(self, wire: int) -> None:
+        """A bit has another value from here on."""
+        self._gone |= self._holds(wire)
+        self._constants.pop(wire, None)
+        self._new_version(wire)
+
+    def _new_version(self, wire: int, versions: frozenset[Bit] = frozenset()) -> None:
+        """A bit is a new version of itself, and others on the paths that lead to them."""
+        self._count[wire] = self._now[wire] = self._count.get(wire, 0) + 1
+        self._held[wire] = versions | {(wire, self._now[wire])}
+
+    def store(self, wires: Sequence[int], values: Sequence[Any], token: Token, was: int | None = None) -> None:
+        """Let classical bits, all of which are `was` if that is known, have values: 0, 1 or cases of them."""
+        held = [self._holds(w) for w in wires]
+        if any(_bits(value) & before for k, value in enumerate(values) for before in held[:k]):
+            copies = self.hide(len(wires))
+            self.store(copies, values, token)
+            values = [self.bit(c) for c in copies]
+        for wire, own, value in zip(wires, held, values, strict=True):
+            known = self.path.get((wire, self._now.get(wire, 0)), was)
+            new = [k if known == 1 - k else restrict(value, dict.fromkeys(own, k)) for k in (0, 1)]
+            change = combine(token, lambda a, b: (int(a), int(b)), *new)
+            self._save(wire, token)
+            self.each(change, token, lambda leaf, wire=wire: self._set(wire, leaf, token))
+            self._write(wire)
+            if not self.path and change in ((0, 0), (1, 1)):
+                self._constants[wire] = change[0]
+
+    def _set(self, wire: int, change: tuple[int, int], token: Token) -> None:
+        """Give a bit one of two values, the first if it is 0."""
+        if change != (0, 1):
+            self._add(Instruction(ReadoutError(1 - change[1], change[0]), (), clbits=(wire,)), token)
+
+    def trial(self, run: Callable[[], None]) -> list[int]:
+        """Carry out `run` and undo it; return the classical bits that it writes."""
+        before = {
+            name: getattr(self, name) for name in ("num_qubits", "num_clbits", "_hidden", "instructions", "inputs")
+        }
+        kept = ("_count", "_now", "_held", "_gone", "_copies")
+        before |= {name: getattr(self, name) for name in (*kept, "_constants")}
+        self.instructions, self._constants = [], {}
+        for name in kept:
+            setattr(self, name, before[name].copy())
+        try:
+            run()
+            return [
+                w
+                for w, version in self._now.items()
+                if version != before["_now"].get(w, 0)
+                and (w < before["num_clbits"] or _HIDDEN <= w < _HIDDEN + before["_hidden"])
+            ]
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    def loop(self, condition: Cases, body: Callable[[], Any], token: Token) -> None:
+        """Repeat `body`, which returns the condition for the next time, while a condition on bits holds.
+
+        A bit of its own holds the condition: it is 0 where the loop is not reached, so that all in the loop depends on
+        it alone. A bit that is the whole condition takes its place where nothing follows its last change.
+        """
+        outside, base, bit, changed = self.path, self._base, condition.bit, list[int]()
+        self.loops += 1
+        own = not outside and condition[1:] == (False, True) and bit not in self.saved
+        if own:
+            self.path = self._base = {bit: 1}
+            changed = self.trial(body)
+            own = bit not in self.lost
+            self.path, self._base = outside, base
+        wire = bit[0]
+        if not own:
+            (wire,) = self.hide(1)
+            self.store([wire], [condition], token, was=0)
+            self.path = self._base = {(wire, self._now[wire]): 1}
+            changed = self.trial(body)
+            self.path, self._base = outside, base
+        for written in changed:
+            self._save(written, token)
+            self._write(written)
+        self.path = self._base = {(wire, self._now.get(wire, 0)): 1}
+        self.mark(LOOP, wire, token)
+        again = body()
+        if not own:
+            self.store([wire], [again], token)
+        self.mark(REPEAT, wire, token)
+        self.path, self._base = outside, base
+        self.loops -= 1
+
+    def mark(self, operation: Operation, wire: int, token: Token) -> None:
+        """The beginning or the end of a loop, which is about all qubits."""
+        self.step(token)
+        self.instructions.append(Instruction(operation, tuple(range(self.num_qubits)), clbits=(wire,)))
 
     def _add(self, instruction: Instruction, token: Token) -> None:
         self.step(token)
-        self.instructions.append(
-            instruction._replace(condition=self._condition(token)) if self._branches else instruction
-        )
+        self.instructions.append(instruction._replace(condition=self._condition(token)) if self.path else instruction)
 
     # -- instructions -------------------------------------------------------------------------------------------------
 
     def measure(self, qubit: int, clbit: int, token: Token) -> None:
         """A measurement."""
+        self._save(clbit, token)
         self._add(Instruction(MEASURE, (qubit,), clbits=(clbit,)), token)
-        for branch in self._branches:
-            if clbit in branch.bits:
-                branch.changed = token
+        self._write(clbit)
 
     def reset(self, qubit: int, token: Token) -> None:
         """A reset."""
@@ -255,6 +404,10 @@ class CircuitBuilder:
             fail(str(error), modifier.token)
 
 
+def nothing(builder: CircuitBuilder, scope: Scope) -> None:
+    """Carry out a statement that adds nothing."""
+
+
 def _numbers(body: Sequence[Instruction]) -> bool:
     return all(type(p) is float for i in body for p in i.params)
 
@@ -280,3 +433,8 @@ def distinct(qubits: Sequence[int], token: Token) -> None:
     """Fail where a qubit occurs twice."""
     if len(set(qubits)) != len(qubits):
         fail(f"{token.text}: qubits must differ", token)
+
+
+def _bits(value: Any) -> set[Bit]:
+    """The classical bits that a value depends on."""
+    return {bit for bits, _ in leaves(value) for bit in bits}

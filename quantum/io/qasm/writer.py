@@ -14,10 +14,11 @@ from ...compile.synthesis.euler import angles_of
 from ...compile.synthesis.expand import expand
 from ...errors import CircuitError
 from ...gates.base import Gate, find
-from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...gates.instruction import BARRIER, LOOP, MEASURE, REPEAT, RESET, Condition, Instruction
+from ...noise.readout import ReadoutError
 from ...parameters import Linear, linear_text
-from .expressions import CONSTANTS, FUNCTIONS
 from .names import KEYWORDS, LIBRARIES, U_DEFINITION, known
+from .values import CONSTANTS, FUNCTIONS
 
 __all__ = ["to_qasm"]
 
@@ -86,6 +87,7 @@ class _Writer:
             for letter in "qc"
         )
         self._defines_u = False
+        self._loops: list[int] = []  # the bits of those around an instruction
 
     def lines(self) -> Iterator[str]:
         n = self._circuit.num_qubits
@@ -107,11 +109,19 @@ class _Writer:
         for instruction in self._circuit:
             if instruction.gate in (BARRIER, MEASURE, RESET):
                 yield self._operation(instruction)
+            elif instruction.gate is LOOP and self._version == 3:
+                yield f"while ({self._bit(instruction.clbits[0])}) {{"
+                self._loops += instruction.clbits
+            elif instruction.gate is REPEAT and self._version == 3:
+                yield "}"
+                self._loops.pop()
+            elif isinstance(instruction.gate, ReadoutError) and self._version == 3:
+                yield self._stored(instruction)
             elif isinstance(instruction.gate, Gate):
                 for i in expand(instruction, n, self._keep):
                     yield from self._gate(i)
             else:
-                raise CircuitError(f"to_qasm: OpenQASM has no channels such as {instruction.gate.name}")
+                raise CircuitError(f"to_qasm: OpenQASM {self._version} has nothing like {instruction.gate.name}")
 
     def _keep(self, i: Instruction) -> bool:
         if self._version == 3:
@@ -131,9 +141,17 @@ class _Writer:
         if self._version == 2:
             k = next(k for k, bits in enumerate(self._bits) if tuple(bits) == condition.clbits)
             return f"if ({self._register(k)} == {condition.value}) {statement}"
-        for c, value in reversed(condition.bits()):
+        for c, value in reversed([bit for bit in condition.bits() if bit[0] not in self._loops[-1:]]):
             statement = f"if ({'' if value else '!'}{self._bit(c)}) {{ {statement} }}"
         return statement
+
+    def _stored(self, i: Instruction) -> str:
+        """An assignment, which is a reading that always gives the same."""
+        bit, outcomes = self._bit(i.clbits[0]), tuple(i.gate.matrix[1])  # probabilities of 1
+        value = {(0.0, 0.0): "0", (1.0, 1.0): "1", (1.0, 0.0): f"!{bit}"}.get(outcomes)
+        if value is None:
+            raise CircuitError("to_qasm: OpenQASM has no errors in reading")
+        return self._under(i.condition, f"{bit} = {value};")
 
     def _operation(self, i: Instruction) -> str:
         if i.gate is BARRIER:

@@ -205,6 +205,11 @@ class TrajectoriesResult(Result):
             weights,
             threads.body(kernels.run_chunk),
         )
+        if np.any(samples < 0):
+            raise SimulatorError(
+                f"trajectories: the loops of trajectory {first + int(np.argmax(samples < 0))} do not end within "
+                f"{kernels.PASSES} rounds (does the condition of each `while` change in it?)"
+            )
         return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)
 
     def states(self) -> Iterator[np.ndarray]:

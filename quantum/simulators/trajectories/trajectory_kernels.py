@@ -13,6 +13,7 @@ qubit takes part. A row of steps is: kind, condition (place in `ints`, or -1), a
     FLIP       classical bit, place in `table` of the probabilities of reading 1 where 0 and where 1 was, draw
     APPLY      qubit: its chain
     GATE       row of `ops`
+    REPEAT     row that is next where the condition holds in any lane
 """
 
 import math
@@ -27,7 +28,7 @@ from ...compile.ops import OP_COLUMNS
 from ..context import context_type, read_context
 from . import states
 
-TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
+TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE, REPEAT = range(10)
 ROW = 8
 _RUN_CONTEXT = context_type(
     "num_qubits",
@@ -61,6 +62,7 @@ _RUN_CONTEXT = context_type(
     "weights",
 )
 _LEAST = 1e-14  # probability below which an operator is never chosen: rounding has made it
+PASSES = 1 << 17  # through loops, of eight trajectories together
 _STREAM = int(Counter.TRAJECTORIES)
 _SWAP = 3  # compile.ops.Form
 
@@ -249,8 +251,8 @@ def _gate(p, size, op, coefficients, everywhere, active, c, work):
 
 
 @device
-def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work):
-    """Eight trajectories, the first being `number`; p holds the initial states."""
+def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work):
+    """Eight trajectories, the first being `number`; p holds the initial states. Return False if loops do not end."""
     size = 1 << n
     uniform, active, nowhere, choice, rho = (
         np.empty(8),
@@ -262,7 +264,9 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
     for q in range(n):
         touched[q] = 0
         _reset(chains, 64 * q)
-    for row in range(len(rows)):
+    row, passes = -1, 0
+    while row + 1 < len(rows):
+        row += 1
         kind, condition, a, b, count, d, bit = (
             rows[row, 0],
             rows[row, 1],
@@ -277,7 +281,7 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
             active[lane] = _active(ints, condition, bits, lane)
             everywhere = everywhere and active[lane]
         if PAULI <= kind <= FLIP:
-            _uniforms(k0, k1, number, d, uniform)
+            _uniforms(k0, k1, number, d + passes * draws_each, uniform)
         if kind <= KRAUS and kind != PAULI:  # each makes a matrix for each lane in c
             if kind == TIMES:
                 _fill(c, coefficients, b, 4, 3, active)
@@ -324,8 +328,14 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
                 states.pair(p, size, 1 << a, 0, 0, 0, simd.address(chains, 64 * a))
                 _reset(chains, 64 * a)
                 touched[a] = 0
+        elif kind == REPEAT:
+            if np.any(active):
+                row, passes = a - 1, passes + 1
+                if passes > PASSES or passes * draws_each >= 1 << 32:
+                    return False
         else:
             _gate(p, size, ops[a], coefficients, everywhere, active, c, work)
+    return True
 
 
 @kernel(nogil=True)
@@ -373,12 +383,14 @@ def run_chunk(context, index):
                 states.store(p, 16 * j, simd.splat(1.0 if j == 0 else 0.0, 8), simd.splat(0.0, 8))
         bits[:] = 0
         number = first + 8 * batch
-        _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work)
+        ends = _batch(
+            p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work
+        )
         _uniforms(k0, k1, number, draws_each - 1, uniform)
         states.draw(p, size, simd.address(uniform, 0), simd.address(result, 0))
         count = min(8, shots - 8 * batch)
         for lane in range(count):
-            samples[8 * batch + lane] = np.int64(result[lane])
+            samples[8 * batch + lane] = np.int64(result[lane]) if ends else -1
             for k in range(num_bits):
                 out_bits[8 * batch + lane, k] = bits[8 * k + lane]
             if len(final):
@@ -422,8 +434,8 @@ def run(
     chunk,
 ):
     """Trajectories `first` and following, as many as there are `samples`; results go into `samples` (the outcome of
-    measuring
-    all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states).
+    measuring all qubits, or -1 where loops do not end), `values` (of the sum of Pauli strings), `bits` and, unless it
+    is empty, `final` (the states).
     """
     contexts = np.empty(1, _RUN_CONTEXT)
     context = contexts[0]

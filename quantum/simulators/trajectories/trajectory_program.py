@@ -12,7 +12,7 @@ from ...compile.ops import MAX_DENSE, Builder, Kind, OpColumn
 from ...compile.program import Program as Program
 from ...errors import SimulatorError
 from ...gates.base import Gate
-from ...gates.instruction import BARRIER, MEASURE, RESET, Instruction
+from ...gates.instruction import BARRIER, LOOP, MEASURE, REPEAT, RESET, Condition, Instruction
 from ...noise.channel import Channel
 from ...noise.readout import ReadoutError
 from . import trajectory_kernels as k
@@ -64,17 +64,26 @@ class _Maker:
         self.ints: list[int] = []
         self.table: list[float] = []
         self.draws, self.dense, self.condition = 0, 2, -1
+        self.loops: list[int] = []  # rows at which those around this begin
         self.touched = [False] * num_qubits  # whether a chain may be more than the identity
         # and whether it is unitary: else it changes what other qubits are likely to do
         self.unitary = [True] * num_qubits
 
     def add(self, i: Instruction) -> None:
+        condition = Condition(i.clbits, 1) if i.gate is REPEAT else i.condition
         self.condition = -1
-        if i.condition is not None:
+        if condition is not None:
             self.condition = len(self.ints)
-            self.ints += [len(i.condition.clbits), *(2 * c + value for c, value in i.condition.bits())]
+            self.ints += [len(condition.clbits), *(2 * c + value for c, value in condition.bits())]
         gate = i.gate
-        if isinstance(gate, Gate):
+        if gate is LOOP or gate is REPEAT:
+            for q in range(len(self.touched)):
+                self.apply(q)
+            if gate is LOOP:
+                self.loops.append(len(self.rows))
+            else:
+                self.row(k.REPEAT, self.loops.pop())
+        elif isinstance(gate, Gate):
             self.gate(i)
         elif gate is MEASURE:
             self.kraus(_MEASURE, i.qubits, i.clbits[0])

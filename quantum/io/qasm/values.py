@@ -1,0 +1,375 @@
+"""Values of OpenQASM: registers, arrays, numbers of so many bits, and what operators make of them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...parameters import Linear
+from .cases import Angle, Bit, Cases, Word, combine
+from .lexer import Token, fail
+
+__all__ = [
+    "CONSTANTS",
+    "FUNCTIONS",
+    "TYPES",
+    "Bits",
+    "Evaluate",
+    "Qubits",
+    "Scope",
+    "Subroutine",
+    "Variable",
+    "binary",
+    "checked",
+    "constant",
+    "converted",
+    "inclusive",
+    "number_of",
+    "part",
+    "positions",
+    "truth",
+    "unary",
+]
+
+Scope = Mapping[str, Any]
+Evaluate = Callable[[Scope], Any]
+
+
+def constant(value: Any) -> Evaluate:
+    """The expression that always has this value."""
+    return lambda scope: value
+
+
+class Memory(Protocol):
+    """Where the values of classical bits are."""
+
+    path: dict[Bit, int]
+
+    def bit(self, wire: int) -> Any:
+        """The value of a classical bit: a number where that is known, else cases."""
+
+
+@dataclass(frozen=True)
+class Qubits:
+    """Qubits by number; `one` where they stand for one qubit and not for a register."""
+
+    wires: tuple[int, ...]
+    one: bool = False
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Classical bits by number, the first least significant."""
+
+    wires: tuple[int, ...]
+    one: bool
+    memory: Memory
+    signed: bool = False  # whether the last one counts negatively
+
+    def value(self, token: Token) -> Any:
+        """The number that they are, or cases of it."""
+        n = len(self.wires)
+
+        def number(*bits: int) -> int:
+            """The number of its digits."""
+            word = Word(sum(b << k for k, b in enumerate(bits)), n)
+            return word - (1 << n) if self.signed and bits[-1] else word
+
+        return combine(token, number, *map(self.memory.bit, self.wires))
+
+
+@dataclass
+class Variable:
+    """What a name stands for that can be assigned to."""
+
+    kind: Token
+    width: int | None
+    value: Any
+    memory: Memory
+    shape: tuple[int, ...] = ()  # of an array
+    loops: int = 0  # around its declaration that measurements decide about
+
+
+@dataclass(frozen=True)
+class Subroutine:
+    """What `def` defines; it takes arguments with their places, and the scope that they are from."""
+
+    call: Callable[[Token, list[tuple[Token, Evaluate]], Scope], Any]
+
+
+CONSTANTS = {
+    "pi": math.pi,
+    "π": math.pi,
+    "tau": math.tau,
+    "τ": math.tau,
+    "euler": math.e,
+    "ℇ": math.e,
+    "true": True,
+    "false": False,
+}
+FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
+    "sin": (1, math.sin), "cos": (1, math.cos), "tan": (1, math.tan), "exp": (1, math.exp), "ln": (1, math.log),
+    "log": (1, math.log), "sqrt": (1, math.sqrt), "arcsin": (1, math.asin), "arccos": (1, math.acos),
+    "arctan": (1, math.atan), "asin": (1, math.asin), "acos": (1, math.acos), "atan": (1, math.atan),
+    "ceiling": (1, math.ceil), "floor": (1, math.floor), "pow": (2, math.pow), "mod": (2, math.fmod),
+    "popcount": (1, lambda x: int(x).bit_count()),
+    "rotl": (2, lambda x, k: x.like(int(x) << k % x.width | int(x) >> -k % x.width)),
+    "rotr": (2, lambda x, k: x.like(int(x) >> k % x.width | int(x) << -k % x.width)),
+}  # fmt: skip
+TYPES = ("int", "uint", "float", "angle", "bool", "bit")
+
+
+def number_of(value: Any, token: Token) -> Any:
+    """A value for arithmetic: that of classical bits."""
+    return value.value(token) if isinstance(value, Bits) else value
+
+
+def converted(value: Any, kind: Token, width: int | None = None, cast: bool = False) -> Any:
+    """A number as a type holds it; one that it cannot hold is refused where it is not a cast."""
+    name = kind.text
+    if isinstance(value, Linear) and name in ("float", "angle"):
+        return value
+    if not isinstance(value, (int, float)):
+        fail(f"{name}: the value must be a number, and no input parameter", kind)
+    if name in ("float", "angle"):
+        value = value if isinstance(value, Angle) else checked(float, kind, value)
+        return Angle(value, width) if name == "angle" and width is not None else value
+    if name == "bool":
+        return bool(value)
+    whole = int(value)
+    if (
+        not cast
+        and whole != value
+        and not isinstance(value, Angle)
+        or not cast
+        and width is None
+        and name == "uint"
+        and whole < 0
+    ):
+        fail(f"{name}: the value must be a number of this type, got {value}", kind)
+    if name == "bit":
+        return Word(whole, 1 if width is None else width)
+    if width is None:
+        return whole
+    return Word(whole, width) if name == "uint" else (whole + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+
+
+def truth(value: Any, token: Token) -> Any:
+    """A condition, or cases of it."""
+    if isinstance(value, Bits) and value.one:
+        value = value.value(token)
+    return combine(token, lambda x: _test(x, token), value)
+
+
+def _test(value: Any, token: Token) -> bool:
+    if isinstance(value, bool) or isinstance(value, Word) and value.width == 1:
+        return bool(value)
+    fail("a condition is needed: a bit, a bool, or a comparison such as c == 1", token)
+
+
+def part(value: Any, index: Any, token: Token) -> Any:
+    """One element, or several, of a register, of an array, or of the bits of a number."""
+    if isinstance(value, (Qubits, Bits)) and not value.one:
+        elements = value.wires
+    elif isinstance(value, tuple):
+        elements = value
+    elif isinstance(value, (Word, Angle)):
+        elements = tuple(int(value) >> k & 1 for k in range(value.width))
+    else:
+        fail(f"{token.text!r} is not a register and cannot be indexed", token)
+    numbers = positions(index, len(elements), token)
+    chosen = tuple(elements[k] for k in numbers)
+    one = not isinstance(index, (tuple, list))
+    if isinstance(value, Qubits):
+        return Qubits(chosen, one)
+    if isinstance(value, Bits):
+        return Bits(chosen, one, value.memory)
+    if isinstance(value, tuple):
+        return chosen[0] if one else chosen
+    return Word(sum(b << k for k, b in enumerate(chosen)), len(chosen))
+
+
+def positions(index: Any, size: int, token: Token) -> list[int]:
+    """The elements, counted from 0, that an index stands for."""
+    numbers = (
+        list(inclusive(index, size, token))
+        if isinstance(index, tuple)
+        else index
+        if isinstance(index, list)
+        else [index]
+    )
+    for k in numbers:
+        if isinstance(k, bool) or not isinstance(k, int):
+            fail(f"a whole number is needed, got {k!r}", token)
+        if not -size <= k < size:
+            fail(f"the index of {token.text!r} must be from 0 to {size - 1}, got {k}", token)
+    return [k % size for k in numbers]
+
+
+def inclusive(parts: Sequence[int | None], size: int | None, token: Token) -> range:
+    """The range start : end or start : step : end, which contains its end; missing parts from the size of a
+    register.
+    """
+    step = parts[1] if len(parts) == 3 else 1
+    step = 1 if step is None else step
+    if step == 0:
+        fail("the step of a range must not be 0", token)
+    first, last = parts[0], parts[-1]
+    if size is not None:
+        first = (0 if step > 0 else size - 1) if first is None else first + size * (first < 0)
+        last = (size - 1 if step > 0 else 0) if last is None else last + size * (last < 0)
+    if first is None or last is None:
+        fail("this range needs a start and an end", token)
+    return range(first, last + (1 if step > 0 else -1), step)
+
+
+def checked(compute: Callable[..., Any], token: Token, *values: Any) -> Any:
+    """What a function makes of numbers, which must be a finite number itself."""
+    try:
+        value = compute(*values)
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError) as error:
+        fail(f"{token.text!r} of {', '.join(str(v) for v in values)[:80]} does not exist ({error})", token)
+    if (
+        isinstance(value, complex)
+        or isinstance(value, float)
+        and not math.isfinite(value)
+        or isinstance(value, int)
+        and abs(value) > 1 << 64
+    ):
+        fail(f"{token.text!r} of {', '.join(str(v) for v in values)[:80]} is not a finite real number", token)
+    return value
+
+
+def unary(sign: Token, x: Any) -> Any:
+    """What a sign before a number makes of it."""
+    if sign.text == "!" or sign.text == "~" and isinstance(x, bool):
+        return not _test(x, sign)
+    if sign.text == "~":
+        if not isinstance(x, (Word, Angle)):
+            fail("'~' needs a number whose number of bits is known (bit[n], uint[n] or angle[n])", sign)
+        return x.like(~int(x))
+    if not isinstance(x, (int, float, Linear)):
+        fail(f"{sign.text!r} needs a number", sign)
+    return -x if sign.text == "-" else x
+
+
+def _power_of(a: float, b: float) -> float:
+    if isinstance(a, int) and isinstance(b, int) and 0 <= b <= 1024:
+        return a**b if abs(a) < 1 << 16 and b <= 64 else float(a) ** b
+    return float(a) ** b
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and b and a % b == 0:
+        return a // b
+    return a / b
+
+
+def _divide_whole(a: Any, b: Any) -> Any:
+    if not isinstance(a, int) or not isinstance(b, int) or not b:
+        return a / b
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # towards 0, as in C
+
+
+def _bitwise(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
+    def of(a: Any, b: Any) -> Any:
+        """Of numbers as wide as the wider one; a whole number without a width is wider than any."""
+        if isinstance(a, bool) and isinstance(b, bool):
+            return bool(f(a, b))
+        value, sized = f(int(a), int(b)), [x for x in (a, b) if isinstance(x, (Word, Angle))]
+        if any(isinstance(x, float) and not isinstance(x, Angle) for x in (a, b)):
+            raise TypeError("bits of a float")
+        if not sized or any(not isinstance(x, (Word, Angle, bool)) for x in (a, b)):
+            return value
+        return max(sized, key=lambda x: x.width).like(value)
+
+    return of
+
+
+def _shift(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
+    def of(a: Any, b: int) -> Any:
+        """Bits that leave a number of known width are lost."""
+        if not 0 <= b <= 1 << 10:
+            raise ValueError("shifts are from 0 to 1024")
+        return a.like(f(int(a), b)) if isinstance(a, (Word, Angle)) else f(a, b)
+
+    return of
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "%": operator.mod,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "&": _bitwise(operator.and_),
+    "|": _bitwise(operator.or_),
+    "^": _bitwise(operator.xor),
+    "<<": _shift(operator.lshift),
+    ">>": _shift(operator.rshift),
+    "/": _divide,
+    "**": _power_of,
+}
+
+
+def binary(sign: Token, power: str, whole: bool) -> Callable[[Any, Any], Any]:
+    """The function of an operator, of which `power` is the one for powers; whether whole numbers have whole
+    quotients.
+    """
+    symbol = sign.text
+    compute = _ARITHMETIC.get(symbol)
+    if symbol == power:
+        compute = _power_of
+    elif symbol == "/" and whole:
+        compute = _divide_whole
+
+    def plain(a: Any, b: Any) -> Any:
+        """Of numbers."""
+        if compute is None:
+            return _test(a, sign) and _test(b, sign) if symbol == "&&" else _test(a, sign) or _test(b, sign)
+        if isinstance(a, Linear) or isinstance(b, Linear):
+            linear = (
+                symbol in "+-"
+                or symbol == "*"
+                and not (isinstance(a, Linear) and isinstance(b, Linear))
+                or symbol == "/"
+                and not isinstance(b, Linear)
+            )
+            if not linear:
+                fail(f"{symbol!r} of input parameters: only linear expressions of them can be angles", sign)
+        elif not (isinstance(a, (int, float)) and isinstance(b, (int, float))):
+            fail(f"{symbol!r} needs numbers", sign)
+        return checked(compute, sign, a, b)
+
+    def value(a: Any, b: Any) -> Any:
+        if symbol in ("==", "!=") and isinstance(a, Bits) and isinstance(b, int):
+            same = _equals(a, int(b))
+            return same if symbol == "==" else combine(sign, operator.not_, same)
+        return combine(sign, plain, number_of(a, sign), number_of(b, sign))
+
+    return value
+
+
+def _equals(a: Bits, b: int) -> Any:
+    """Whether bits are a number: one case, however many they are."""
+    n = len(a.wires)
+    if not (-(1 << n - 1) <= b < 1 << n - 1 if a.signed else 0 <= b < 1 << n):
+        return False
+    open_ = []
+    for k, bit in enumerate(map(a.memory.bit, a.wires)):
+        if type(bit) is Cases:
+            open_.append((bit.bit, b >> k & 1))
+        elif bit != b >> k & 1:
+            return False
+    result: Any = True
+    for bit, wanted in sorted(open_, reverse=True):
+        result = Cases(bit, False, result) if wanted else Cases(bit, result, False)
+    return result

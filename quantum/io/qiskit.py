@@ -21,7 +21,6 @@ from ..parameters import Linear
 
 __all__ = ["from_qiskit", "to_qiskit"]
 
-_NOTHING = ("delay", "id")
 _ORDER = "triskele.parameters"  # key of the metadata that lists parameters in their order
 _OURS = {"rcccx": "rc3x"}
 _THEIRS = {"rc3x": "rcccx"}
@@ -78,7 +77,7 @@ def _add(
             new.append(BARRIER, wires)
         elif op.name == "if_else":
             _branch(new, item, wires, clbits, bits, changed)
-        elif op.name not in _NOTHING:
+        elif op.name != "delay":
             for i in _gates(op, wires, new.num_qubits):
                 new.append(i.gate, i.qubits, i.params, controls=i.controls, condition=condition)
 

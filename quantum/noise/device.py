@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
 from scipy.special import expit
 
 from triskele.core.extend import check
@@ -35,6 +35,7 @@ class Device:
     excited: list[float] = field(default_factory=list)
     readout: dict[int, ReadoutError] = field(default_factory=dict)
     gates: dict[tuple[Any, ...], tuple[float, float]] = field(default_factory=dict)  # (error, duration)
+    by_kind: dict[Any, dict[Any, tuple[float, float]]] = field(default_factory=dict)  # the same, to look up
 
     @classmethod
     def read(cls, device: Any, temperature: float) -> Device:
@@ -47,6 +48,7 @@ class Device:
             new._add_qubit(q, row, temperature)
         for k, given in enumerate(table.get("gates", ())):
             new._add_gate(_row(given, ("gate", "qubits", "error", "duration"), f"gate {k}"))
+        new.by_kind = by_kind(new.gates)
         relaxes = min([*new.t1, *new.t2], default=math.inf) < math.inf and any(t for _, t in new.gates.values())
         if not (relaxes or new.readout or any(e for e, _ in new.gates.values())):
             raise ChannelError(f"{_WHERE}: the device reports no errors, and no relaxation times with durations")
@@ -56,7 +58,7 @@ class Device:
         where = f"{_WHERE}: qubit {q}"
         t1, t2 = (row.get(what, math.inf) for what in ("t1", "t2"))
         for what, value in (("t1", t1), ("t2", t2)):
-            if not isinstance(value, (int, float)) or not value > 0:
+            if not isinstance(value, (int, float, np.number)) or not value > 0:
                 raise ChannelError(f"{where}: {what} must be a number above 0 (seconds), got {value!r}")
         self.t1.append(t1)
         self.t2.append(min(t2, 2 * t1))
@@ -73,13 +75,10 @@ class Device:
 
     def _add_gate(self, row: dict[str, Any]) -> None:
         name, qubits = row.get("gate", ""), row.get("qubits", ())
-        ((controls, gate),) = kinds(name)
-        qubits = (qubits,) if isinstance(qubits, int) else tuple(qubits)
+        qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         where = f"{_WHERE}: {' '.join(map(str, (name, *qubits)))}"
         if any(q not in range(len(self.t1)) for q in qubits) or len(set(qubits)) < len(qubits):
             raise ChannelError(f"{where}: qubits must differ and be from 0 to {len(self.t1) - 1}")
-        if qubits and controls is not None and len(qubits) != controls + gate.num_qubits:
-            raise ChannelError(f"{where}: {name} acts on {controls + gate.num_qubits} qubits, got {len(qubits)}")
         error, duration = (
             check.number(row.get(what, 0.0), f"{where}: {what}", 0, most, error=ChannelError)
             for what, most in (("error", 1), ("duration", math.inf))
@@ -87,10 +86,6 @@ class Device:
         if error and name in ("measure", "reset"):
             raise ChannelError(f"{where}: only gates have an error (those of readout are p01 and p10 of a qubit)")
         self.gates[name, *qubits] = error, duration
-
-    @functools.cached_property
-    def _by_kind(self) -> dict[Any, dict[Any, tuple[float, float]]]:
-        return by_kind(self.gates)
 
     def depolarizing(self, i: Instruction, wires: tuple[int, ...]) -> Channel | None:
         """The channel that makes up the difference between a gate's error and that of relaxation; None if there is
@@ -102,7 +97,7 @@ class Device:
         """
         if i.gate is MEASURE or not wires:  # readout errors stand for its errors; a global phase takes no gate
             return None
-        error, time = find(self._by_kind, i, wires) or self._refuse(i, wires)
+        error, time = find(self.by_kind, i, wires) or self._refuse(i, wires)
         f = math.prod((1 + math.exp(-time / self.t1[q]) + 2 * math.exp(-time / self.t2[q])) / 4 for q in wires)
         d, most = 2.0 ** len(wires), 1 / (1 - 0.25 ** len(wires))
         missing, left = f - 1 + error * (d + 1) / d, f - 1 / d**2
@@ -112,7 +107,7 @@ class Device:
 
     def _refuse(self, i: Instruction, wires: tuple[int, ...]) -> NoReturn:
         name, kind = "c" * len(i.controls) + i.gate.name, (len(i.controls), i.gate)
-        if places := [str(list(q)) for q in self._by_kind.get(kind, ())]:
+        if places := [str(list(q)) for q in self.by_kind.get(kind, ())]:
             raise ChannelError(
                 f"with_noise: the device has no {name} on {list(wires)}, but on {', '.join(places[:6])}"
                 f"{', ...' * (len(places) > 6)} (route the circuit, as in qiskit.transpile(circuit.to_qiskit(), "

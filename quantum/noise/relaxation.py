@@ -30,6 +30,10 @@ def by_kind(values: Mapping[Any, Any]) -> dict[Any, dict[Any, Any]]:
     for key, value in values.items():
         name, *qubits = (key,) if isinstance(key, str) else key
         for kind in kinds(name):
+            if qubits and kind[0] is not None and len(qubits) != kind[0] + kind[1].num_qubits:
+                raise ChannelError(
+                    f"NoiseModel: {name} acts on {kind[0] + kind[1].num_qubits} qubits, got {len(qubits)}: {qubits}"
+                )
             table.setdefault(kind, {})[tuple(qubits) or None] = value
     return table
 

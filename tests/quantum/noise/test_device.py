@@ -1,6 +1,8 @@
 """Noise from a device's table: errors of gates, schedules, and tables that are wrong."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -128,7 +130,7 @@ def test_gates_that_a_device_does_not_have(circuit, message):
         ({"qubits": [{"t2": "80e-6"}]}, {}, "qubit 0: t2 must be a number above 0"),
         ({"qubits": [{"p01": 1.5}]}, {}, "qubit 0: p01 must be a number from 0 to 1, got 1.5"),
         ({"qubits": [{}], "gates": [{"gate": "x", "qubits": [1]}]}, {}, "x 1: qubits must differ and be from 0 to 0"),
-        ({"qubits": [{}], "gates": [{"gate": "cx", "qubits": [0]}]}, {}, "cx 0: cx acts on 2 qubits, got 1"),
+        ({"qubits": [{}], "gates": [{"gate": "cx", "qubits": [0]}]}, {}, r"cx acts on 2 qubits, got 1: \[0\]"),
         ({"qubits": [{}], "gates": [{"gate": "x", "error": -0.1}]}, {}, "x: error must be a number from 0 to 1"),
         ({"qubits": [{}], "gates": [{"gate": "measure", "error": 0.1}]}, {}, "those of readout are p01 and p10"),
         ({"qubits": ideal(), "gates": [{"gate": "rz"}]}, {}, "reports no errors"),
@@ -140,6 +142,21 @@ def test_gates_that_a_device_does_not_have(circuit, message):
 def test_tables_that_are_wrong(table, options, message):
     with pytest.raises(ChannelError, match=message):
         noise.NoiseModel.from_device(table, **options)
+
+
+def test_tables_of_numpy_numbers_are_copied_with_their_models():
+    qubit = {"t1": np.float32(1e-4), "t2": np.float32(1e-4)}
+    gates = [{"gate": "x", "qubits": np.int64(0), "error": np.float32(0.01)}, {"gate": "reset", "duration": 1e-6}]
+    model = noise.NoiseModel.from_device({"qubits": [qubit], "gates": gates})
+    circuit = quantum.Circuit(1).x(0).reset(0)
+    for same in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert circuit.with_noise(same) == circuit.with_noise(model)
+        assert circuit.with_noise(same).counts() == {"x": 1, "depolarizing": 1, "reset": 1, "thermal_relaxation": 1}
+
+
+def test_durations_of_the_wrong_qubits():
+    with pytest.raises(ChannelError, match=r"cx acts on 2 qubits, got 1: \[0\]"):
+        noise.NoiseModel().relaxation(1.0, 1.0, {("cx", 0): 0.1})
 
 
 def test_unknown_gates_of_a_table():

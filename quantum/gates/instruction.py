@@ -31,8 +31,7 @@ class Operation:
 MEASURE = Operation("measure", 1, "M")
 RESET = Operation("reset", 1, "|0⟩")
 BARRIER = Operation("barrier", None, "")
-# from LOOP to REPEAT, everything is carried out again as long as their classical bit is 1; that in between must depend
-# on it
+# what is between LOOP and REPEAT is carried out, again and again, only where their classical bit is 1
 LOOP = Operation("loop", None, "↻")
 REPEAT = Operation("repeat", None, "↺")
 

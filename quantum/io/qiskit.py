@@ -21,7 +21,6 @@ from ..parameters import Linear
 
 __all__ = ["from_qiskit", "to_qiskit"]
 
-_NOTHING = ("delay", "id")
 _ORDER = "triskele.parameters"  # key of the metadata that lists parameters in their order
 _OURS = {"rcccx": "rc3x"}
 _THEIRS = {"rc3x": "rcccx"}
@@ -66,8 +65,14 @@ def _add(
     if not _is_zero(circuit.global_phase):
         new.append("global_phase", (), [_angle(circuit.global_phase)], condition=condition)
     for item in circuit.data:
-        op, wires = item.operation, [qubits[q] for q in item.qubits]
+        wires = [qubits[q] for q in item.qubits]
         _check_condition(changed & bits.keys())
+        if (known := _standard_gate(item)) is not None:
+            number, gate = known
+            angles = [_angle(p) for p in item.params]
+            new.append(gate, wires[number:], angles, controls=wires[:number], condition=condition)
+            continue
+        op = item.operation
         if op.name == "measure":
             written = [clbits[c] for c in item.clbits]
             new.append(MEASURE, wires, clbits=written, condition=condition)
@@ -78,7 +83,7 @@ def _add(
             new.append(BARRIER, wires)
         elif op.name == "if_else":
             _branch(new, item, wires, clbits, bits, changed)
-        elif op.name not in _NOTHING:
+        elif op.name != "delay":
             for i in _gates(op, wires, new.num_qubits):
                 new.append(i.gate, i.qubits, i.params, controls=i.controls, condition=condition)
 
@@ -123,13 +128,13 @@ def _check_condition(changed: set[int]) -> None:
 
 def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
     """The operation as Triskele's gates."""
-    from qiskit.circuit import ControlledGate
-    from qiskit.circuit.library import RVGate
-
     if (known := _known(op.name, op.base_class)) is not None:
         number, gate = known
         angles = tuple(_angle(p) for p in op.params)
         return [Instruction(gate, tuple(wires[number:]), angles, tuple(wires[:number]))]
+    from qiskit.circuit import ControlledGate
+    from qiskit.circuit.library import RVGate
+
     single = Circuit(num_qubits)
     if op.name == "rv" and issubclass(op.base_class, RVGate):
         return single.append("rv", wires, [_angle(p) for p in op.params])._instructions
@@ -168,6 +173,13 @@ def _standard() -> dict[str, Any]:
     return get_standard_gate_name_mapping()
 
 
+def _standard_gate(item: Any) -> tuple[int, Gate] | None:
+    """What `_known` says of an instruction, if Qiskit stores it as a standard gate: its operation is not made then."""
+    if not getattr(item, "is_standard_gate", bool)():  # not in Qiskit 1.0
+        return None
+    return _known(item.name, _standard()[item.name].base_class) if item.name in _standard() else None
+
+
 @functools.cache
 def _known(name: str, kind: type) -> tuple[int, Gate] | None:
     """Number of controls and gate of a standard one, which has another name where controls must be 0."""
@@ -193,17 +205,16 @@ def _angle(value: Any) -> float | Linear:
         return value
     if not hasattr(value, "parameters"):
         return float(value)
-    total: Any = Linear(())
-    rest = value
+    terms = []
     for p in sorted(value.parameters, key=lambda p: p.name):
         slope = value.gradient(p)
         slope = complex(slope) if not hasattr(slope, "parameters") or not slope.parameters else None
         if slope is None or slope.imag:
             raise CircuitError(f"from_qiskit: angles must be linear in their parameters, got {value}")
-        total = total + Linear(((p.name, slope.real),))
-        rest = rest.bind({p: 0.0})
-    constant = float(rest)
-    return total + constant if total.terms else constant
+        if slope.real:
+            terms.append((p.name, slope.real))
+    constant = float(value.bind(dict.fromkeys(value.parameters, 0.0)))
+    return Linear(tuple(terms), constant) if terms else constant
 
 
 def to_qiskit(circuit: Circuit) -> Any:

@@ -366,6 +366,11 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
     if t2 > 2 * t1 * (1 + 1e-12):
         raise ChannelError(f"thermal_relaxation: t2 must be at most 2 t1, got t1 = {t1}, t2 = {t2}")
     excited = _probability("thermal_relaxation", excited_population, what="excited_population")
+    return _relaxing(t1, t2, time, excited)
+
+
+@functools.lru_cache(4096)  # about the number of gates that a device has on all its qubits
+def _relaxing(t1: float, t2: float, time: float, excited: float) -> Channel:
     relaxed, coherence = -math.expm1(-time / t1), math.exp(-time / t2)
     choi = np.diag([1 - excited * relaxed, excited * relaxed, (1 - excited) * relaxed, 1 - (1 - excited) * relaxed])
     choi[0, 3] = choi[3, 0] = coherence

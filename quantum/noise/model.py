@@ -11,15 +11,13 @@ from triskele.core.extend import check
 
 from ..errors import ChannelError
 from ..gates.base import Gate
-from ..gates.instruction import BARRIER, MEASURE, RESET, Instruction
-from ..gates.standard import resolve
+from ..gates.instruction import MEASURE, RESET, Instruction
 from .channel import Channel
-from .channels import thermal_relaxation
+from .device import Device
 from .readout import ReadoutError
+from .relaxation import Relaxation, kinds
 
 __all__ = ["NoiseModel"]
-
-_OPERATIONS = {"measure": MEASURE, "reset": RESET}
 
 
 class _Rule(NamedTuple):
@@ -48,7 +46,8 @@ class NoiseModel:
 
     def __init__(self) -> None:
         self._rules: list[_Rule] = []
-        self._relaxation: tuple[Any, Any, dict[Any, float], Any] | None = None
+        self._relaxation: Relaxation | None = None
+        self._device: Device | None = None
         self._readout: dict[int | None, ReadoutError] = {}
 
     def add(
@@ -92,24 +91,92 @@ class NoiseModel:
             raise ChannelError(
                 f"NoiseModel.add: {channel.name} acts on {channel.num_qubits} qubits, got {len(places)}: {list(places)}"
             )
-        self._rules.append(_Rule(channel, None if gates is None else _kinds(gates), places, before))
+        self._rules.append(_Rule(channel, None if gates is None else kinds(gates), places, before))
         return self
 
+    @classmethod
+    def from_device(cls, device: Any, *, temperature: float = 0.0, idle: str | None = None) -> NoiseModel:
+        """Build the noise of a device from its table of numbers, or from a Qiskit backend.
+
+        Each gate is followed by a depolarizing channel and by the relaxation of its qubits for its duration. The
+        depolarizing channel is such that both together have the reported error, as in Qiskit Aer's
+        `NoiseModel.from_backend`; it is left out where relaxation alone exceeds the error. A gate that the device does
+        not have is refused.
+
+        Parameters
+        ----------
+        device : dict, or Qiskit BackendV2 or Target
+            A dict has the lists `"qubits"` and `"gates"`. Qubit k is a dict of any of `"t1"`, `"t2"` (s), `"p01"`,
+            `"p10"` (see `ReadoutError`), `"frequency"` (Hz) and `"excited_population"`. Without t1 and t2 a qubit does
+            not relax; a t2 above 2 t1, as noisy measurements give it, counts as 2 t1. A gate is a dict of `"gate"` (its
+            name, `"measure"` or `"reset"`), `"qubits"` (controls first; all qubits when left out), `"error"` (the
+            average gate infidelity) and `"duration"` (s), both 0 when left out.
+        temperature : float
+            In K: sets the excited population of qubits with a frequency and without a population of their own.
+        idle : {"asap", "alap"}, optional
+            Let qubits relax while they wait and are measured, by the schedule that `relaxation` describes. When left
+            out, they relax during gates and resets alone, as in Aer.
+
+        Raises
+        ------
+        ChannelError
+            If a number or name in the table is wrong, or the device reports no noise.
+        GateError
+            If a gate of the dict is unknown.
+
+        References
+        ----------
+        M. A. Nielsen, Phys. Lett. A 303, 249 (2002), doi:10.1016/S0375-9601(02)01272-0: average and entanglement
+        fidelities.
+
+        Examples
+        --------
+        >>> from triskele import quantum
+        >>> from triskele.quantum import noise
+        >>> qubit = {"t1": 120e-6, "t2": 90e-6, "p01": 0.03, "p10": 0.01}
+        >>> gates = [{"gate": "sx", "error": 3e-4, "duration": 35e-9}, {"gate": "rz"}]
+        >>> gates.append({"gate": "cx", "qubits": [0, 1], "error": 7e-3, "duration": 300e-9})
+        >>> model = noise.NoiseModel.from_device({"qubits": [qubit, qubit], "gates": gates})
+        >>> quantum.Circuit(2).sx(0).rz(0.5, 0).cx(0, 1).with_noise(model).counts()
+        {'sx': 1, 'depolarizing': 2, 'thermal_relaxation': 3, 'rz': 1, 'cx': 1}
+        """
+        found = Device.read(device, temperature)
+        model = cls()
+        model._device = found
+        durations = {key: time for key, (_, time) in found.gates.items() if idle is not None or key[0] != "measure"}
+        model.relaxation(found.t1, found.t2, durations, excited_population=found.excited, idle=idle)
+        for q, error in found.readout.items():
+            model.readout(error, q)
+        return model
+
     def relaxation(
-        self, t1: Any, t2: Any, durations: Mapping[str, float], *, excited_population: Any = 0.0
+        self,
+        t1: Any,
+        t2: Any,
+        durations: Mapping[Any, float],
+        *,
+        excited_population: Any = 0.0,
+        idle: str | None = "asap",
     ) -> NoiseModel:
         """Let qubits relax during gates and while they wait for others.
 
-        Gates start as early as the circuit's order allows; those without a duration take no time.
+        Instructions without a duration take no time. One with a classical condition waits for the measurements that
+        its bits come from.
 
         Parameters
         ----------
         t1, t2 : float, or sequence of float
             Relaxation times, of all qubits or of each.
-        durations : dict of str to float
-            Gate names, `"measure"`, `"reset"` to times in the same unit.
+        durations : dict of str, or of tuple (str, int, ...), to float
+            Gate names, `"measure"`, `"reset"`, or one of these and its qubits, controls first (`("cx", 0, 1)`), which
+            goes before the name alone; to times in the same unit.
         excited_population : float, or sequence of float
             Population of 1 at equilibrium.
+        idle : {"asap", "alap", None}
+            Schedule of waiting qubits. With "asap", gates start as early as the circuit's order allows, and a qubit is
+            done after its last gate (a barrier at the end lets all wait for the last). With "alap", they start as late
+            as possible, which is how most devices run, and all qubits are done at the same time. With None, qubits
+            that wait do not relax.
 
         Raises
         ------
@@ -118,13 +185,7 @@ class NoiseModel:
         GateError
             If a gate is unknown.
         """
-        t1, t2, excited = (
-            v if isinstance(v, (int, float)) else tuple(float(x) for x in v) for v in (t1, t2, excited_population)
-        )
-        for q in range(max(len(v) if isinstance(v, tuple) else 1 for v in (t1, t2, excited))):
-            for time in durations.values():
-                thermal_relaxation(_of(t1, q), _of(t2, q), time, _of(excited, q))  # says what is wrong
-        self._relaxation = (t1, t2, {kind: time for name, time in durations.items() for kind in _kinds(name)}, excited)
+        self._relaxation = Relaxation.checked(t1, t2, excited_population, durations, idle)
         return self
 
     def readout(self, error: ReadoutError, qubits: int | Iterable[int] | None = None) -> NoiseModel:
@@ -146,6 +207,7 @@ class NoiseModel:
 
     def __repr__(self) -> str:
         parts = [f"{len(self._rules)} rule{'s' * (len(self._rules) != 1)}"]
+        parts += ["a device's gates"] * (self._device is not None)
         parts += ["relaxation"] * (self._relaxation is not None) + ["readout errors"] * bool(self._readout)
         return f"NoiseModel({', '.join(parts)})"
 
@@ -155,27 +217,26 @@ class NoiseModel:
         Raises
         ------
         ChannelError
-            If a channel and a gate that was named for it have different numbers of qubits, or a gate is wider than the
-            channels on several qubits that act with every gate.
+            If a channel and a gate that was named for it have different numbers of qubits, a gate is wider than the
+            channels on several qubits that act with every gate, or the model's device does not have a gate.
         """
-        for value in self._relaxation or ():
-            if isinstance(value, tuple) and len(value) < circuit.num_qubits:
-                raise ChannelError(
-                    f"with_noise: relaxation needs a number for each of {circuit.num_qubits} qubits, got {len(value)}"
-                )
+        instructions = circuit.instructions
+        waits = self._relaxation.waits(instructions, circuit.num_qubits) if self._relaxation else iter(())
         out: list[Instruction] = []
-        time = [0.0] * circuit.num_qubits
-        for i in circuit:
-            wires = (*i.controls, *i.qubits)
+        for i in instructions:
+            out += next(waits, ())
             if not isinstance(i.gate, Gate) and i.gate not in (MEASURE, RESET):
-                out += [*(self._relax(i, wires, time)[0] if i.gate is BARRIER else ()), i]
+                out.append(i)
                 continue
+            wires = (*i.controls, *i.qubits)
             self._check_width(i, wires)
             before, after = self._noise(i, wires, True), self._noise(i, wires, False)
-            waiting, passing = self._relax(i, wires, time)
-            out += [*waiting, *before, i, *after, *passing]
+            if self._device is not None and (channel := self._device.depolarizing(i, wires)) is not None:
+                after.append(Instruction(channel, wires, condition=i.condition))
+            out += [*before, i, *after, *(self._relaxation.during(i, wires) if self._relaxation else ())]
             if i.gate is MEASURE and (error := self._readout.get(i.qubits[0], self._readout.get(None))) is not None:
                 out.append(Instruction(error, (), clbits=i.clbits, condition=i.condition))
+        out += next(waits, ())
         new = circuit._with(out)
         errors = {q: self._readout.get(q, self._readout.get(None)) for q in range(circuit.num_qubits)}
         new.readout = circuit.readout | {q: e.then(circuit.readout.get(q)) for q, e in errors.items() if e}
@@ -219,43 +280,8 @@ class NoiseModel:
                 )
         return found
 
-    def _relax(
-        self, i: Instruction, wires: tuple[int, ...], time: list[float]
-    ) -> tuple[list[Instruction], list[Instruction]]:
-        """Relaxation of those that wait for the others, and of all during the gate."""
-        if self._relaxation is None:
-            return [], []
-        t1, t2, durations, excited = self._relaxation
-        kind = (len(i.controls), i.gate)
-        duration = durations.get(kind, durations.get((None, i.gate), 0.0))
-        start = max((time[q] for q in wires), default=0.0)
-
-        def relax(q: int, length: float) -> list[Instruction]:
-            channel = thermal_relaxation(*(_of(v, q) for v in (t1, t2)), length, _of(excited, q))
-            return [Instruction(channel, (q,))] if length > 0 else []
-
-        waiting = [x for q in wires for x in relax(q, start - time[q])]
-        for q in wires:
-            time[q] = start + duration
-        return waiting, [x for q in wires for x in relax(q, duration)]
-
-
-def _kinds(names: str | Iterable[str]) -> frozenset[Any]:
-    names = [names] if isinstance(names, str) else list(names)
-    return frozenset((0, _OPERATIONS[n]) if n in _OPERATIONS else resolve(n) for n in names)
-
 
 def _matches(kinds: frozenset[Any] | None, i: Instruction) -> bool:
     if kinds is None:
         return isinstance(i.gate, Gate)
     return (len(i.controls), i.gate) in kinds or (None, i.gate) in kinds
-
-
-def _of(value: float | tuple[float, ...], q: int) -> float:
-    if not isinstance(value, tuple):
-        return value
-    if q >= len(value):
-        raise ChannelError(
-            f"NoiseModel.relaxation: all sequences must have a value for each qubit, got one of only {len(value)}"
-        )
-    return value[q]

@@ -19,15 +19,18 @@ class Token(NamedTuple):
     column: int
 
 
+_BLANKS = " \t\r\f\ufeff"
 _TOKEN = re.compile(
-    r"(?P<space>[ \t\r\f\ufeff]+|//[^\n]*)"
+    rf"[{_BLANKS}]*(?:"
+    r"(?P<space>//[^\n]*|\Z)"
     r"|(?P<newline>\n)"
     r"|(?P<comment>/\*.*?\*/)"
     r"|(?P<real>(?:\d[\d_]*\.[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?|\d[\d_]*[eE][+-]?\d+)"
     r"|(?P<integer>0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*)"
     r"|(?P<name>\$\d+|[^\W\d]\w*)"
     r'|(?P<string>"[^"\n]*"|\'[^\'\n]*\')'
-    r"|(?P<symbol>->|\*\*=|<<=|>>=|[-+*%&|^]=|/=|==|!=|<=|>=|<<|>>|&&|\|\||\*\*|\+\+|/(?!\*)|[-+*^%(){}\[\];,:=<>!@~&|]|#(?=dim))",
+    r"|(?P<symbol>->|\*\*=|<<=|>>=|[-+*%&|^]=|/=|==|!=|<=|>=|<<|>>|&&|\|\||\*\*|\+\+|/(?!\*)"
+    r"|[-+*^%(){}\[\];,:=<>!@~&|]|#(?=dim)))",
     re.DOTALL,
 )
 
@@ -48,7 +51,8 @@ class Stream:
     @property
     def now(self) -> Token:
         """The token to be read next."""
-        return self.peek(0)
+        found, place = self._tokens, self.place
+        return found[place] if place < len(found) else self.peek(0)
 
     def peek(self, ahead: int = 1) -> Token:
         """A token behind the next one."""
@@ -63,25 +67,32 @@ class Stream:
         """Append the next token; raise QASMError at a character that begins none."""
         text = self._text
         while self._at < len(text):
-            place, match = self._at, _TOKEN.match(text, self._at)
+            match = _TOKEN.match(text, self._at)
             if match is None:
-                here = Token("symbol", text[place], self._line, place - self._start + 1)
-                if text.startswith("/*", place):
-                    fail("this comment is not closed", here)
-                fail(
-                    "this text is not closed on its line (a quotation mark is missing)"
-                    if text[place] in "\"'"
-                    else f"unexpected character {text[place]!r}",
-                    here,
-                )
+                self._fail()
             if (kind := match.lastgroup or "") in ("newline", "comment"):
                 self.skip(match.end())
                 continue
             self._at = match.end()
             if kind != "space":
-                self._tokens.append(Token(kind, match[0], self._line, place - self._start + 1))
+                self._tokens.append(Token(kind, match[kind], self._line, match.start(kind) - self._start + 1))
                 return
         self._tokens.append(Token("end", "", self._line, self._at - self._start + 1))
+
+    def _fail(self) -> NoReturn:
+        """Raise the error at a character that begins no token."""
+        text, place = self._text, self._at
+        while text[place] in _BLANKS:
+            place += 1
+        here = Token("symbol", text[place], self._line, place - self._start + 1)
+        if text.startswith("/*", place):
+            fail("this comment is not closed", here)
+        fail(
+            "this text is not closed on its line (a quotation mark is missing)"
+            if text[place] in "\"'"
+            else f"unexpected character {text[place]!r}",
+            here,
+        )
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Match the text behind the tokens that were read; None where one was looked at ahead."""

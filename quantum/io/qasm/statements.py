@@ -106,7 +106,12 @@ class CircuitBuilder:
         """All that was collected."""
         circuit = Circuit(self.num_qubits, self.num_clbits + self._hidden)
         for i in map(self._placed, self.instructions) if self._hidden else self.instructions:
-            if i.clbits or i.condition or not all(type(p) is float and isfinite(p) for p in i.params):
+            if (
+                i.condition
+                or i.clbits
+                and i.gate is not MEASURE
+                or not all(type(p) is float and isfinite(p) for p in i.params)
+            ):
                 circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
             else:  # numbers and qubits are known to be right
                 circuit._instructions.append(i)

@@ -12,7 +12,7 @@ from ...compile.ops import MAX_DENSE, Builder, Kind, OpColumn
 from ...compile.program import Program as Program
 from ...errors import SimulatorError
 from ...gates.base import Gate
-from ...gates.instruction import BARRIER, LOOP, MEASURE, REPEAT, RESET, Condition, Instruction
+from ...gates.instruction import BARRIER, LOOP, MEASURE, REPEAT, RESET, Instruction
 from ...noise.channel import Channel
 from ...noise.readout import ReadoutError
 from . import trajectory_kernels as k
@@ -64,25 +64,26 @@ class _Maker:
         self.ints: list[int] = []
         self.table: list[float] = []
         self.draws, self.dense, self.condition = 0, 2, -1
-        self.loops: list[int] = []  # rows at which those around this begin
+        self.loops: list[tuple[int, int]] = []  # rows at which those around this begin, and their classical bits
         self.touched = [False] * num_qubits  # whether a chain may be more than the identity
         # and whether it is unitary: else it changes what other qubits are likely to do
         self.unitary = [True] * num_qubits
 
     def add(self, i: Instruction) -> None:
-        condition = Condition(i.clbits, 1) if i.gate is REPEAT else i.condition
+        bits = i.condition.bits() if i.condition else []
+        bits += [(wire, 1) for _, wire in self.loops[-1:]]
         self.condition = -1
-        if condition is not None:
+        if bits:
             self.condition = len(self.ints)
-            self.ints += [len(condition.clbits), *(2 * c + value for c, value in condition.bits())]
+            self.ints += [len(bits), *(2 * c + value for c, value in bits)]
         gate = i.gate
         if gate is LOOP or gate is REPEAT:
             for q in range(len(self.touched)):
                 self.apply(q)
             if gate is LOOP:
-                self.loops.append(len(self.rows))
+                self.loops.append((len(self.rows), i.clbits[0]))
             else:
-                self.row(k.REPEAT, self.loops.pop())
+                self.row(k.REPEAT, self.loops.pop()[0])
         elif isinstance(gate, Gate):
             self.gate(i)
         elif gate is MEASURE:

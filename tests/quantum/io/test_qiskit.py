@@ -156,6 +156,13 @@ def test_gates_with_several_controlled_targets():
     np.testing.assert_allclose(twin.unitary(quantum.Circuit.from_qiskit(theirs)), Operator(theirs).data, atol=1e-13)
 
 
+def test_identities_stay_and_delays_do_not():
+    theirs = QuantumCircuit(2)
+    theirs.id(1)
+    theirs.delay(100, 0)
+    assert quantum.Circuit.from_qiskit(theirs).counts() == {"id": 1}  # noise models have noise of it
+
+
 def test_what_cannot_be_translated():
     theirs = QuantumCircuit(1, 1)
     with theirs.while_loop((0, 1)):

@@ -28,6 +28,8 @@ from .ops.index import index_max as index_max
 from .ops.index import index_min as index_min
 from .ops.index import index_mul as index_mul
 from .ops.index import index_update as index_update
+from .optim.curve_fit import Fit as Fit
+from .optim.curve_fit import fit as fit
 from .show import plots as plots
 from .show import report as report
 from .tensor import Tensor as Tensor

@@ -18,6 +18,7 @@ from .disk.disk_cache import clear_cache as clear_cache
 from .disk.save import load as load
 from .disk.save import save as save
 from .graph.graph import Spec as Spec
+from .interop.from_torch import from_torch as from_torch
 from .interop.jax import to_jax as to_jax
 from .interop.torch import to_torch as to_torch
 from .kernels.threads import get_threads as get_threads

@@ -41,6 +41,8 @@ class Comparison:
         Settings, data, code and versions that are not the same, one entry for each run; None where a run has none.
     curves : dict of str to tuple of (epochs, values)
         Numbers of the epochs that all runs have, one pair for each run.
+    losses : tuple of (steps, losses)
+        The loss by steps, one pair for each run; empty where it has not been recorded.
 
     Examples
     --------
@@ -64,6 +66,8 @@ class Comparison:
         self.differences = {k: v for k, v in values.items() if any(x != v[0] for x in v)}
         self.same = len(every) - len(self.differences)
         self.curves = {k: tuple(c[k] for c in curves) for k in curves[0] if all(k in c for c in curves)}
+
+        self.losses = tuple(_losses(r) for r in runs)
 
     def __repr__(self) -> str:
         what = ", ".join(self.differences) or "nothing"
@@ -158,7 +162,11 @@ class Comparison:
             (escape(name) if k % len(self.names) == 0 else "", escape(run), *map(shown, values))
             for k, (name, run, *values) in enumerate(zip(*found.values(), strict=True))
         ]
-        charts = "".join(
+        by_step = dict(zip(self.names, self.losses, strict=True))
+        charts = ""
+        if any(len(steps) for steps, _ in self.losses):
+            charts = chart("loss by steps", line_chart(by_step, xlabel="step", label="loss by steps"))
+        charts += "".join(
             chart(name, line_chart(dict(zip(self.names, runs, strict=True)), xlabel="epoch", label=name))
             for name, runs in self.curves.items()
         )
@@ -259,6 +267,11 @@ def _curves(entries):
         )
         for name in names
     }
+
+
+def _losses(entries):
+    found = [e["loss"] for e in entries if "loss" in e]
+    return np.array([x["step"] for x in found]), np.array([number(x["mean"]) for x in found])
 
 
 def _extreme(function, values):

@@ -317,8 +317,9 @@ def test_compare_takes_any_number_of_runs(tmp_path):
     assert found.to_dataframe().loc["loss", "lowest run3"] == pytest.approx(0.6**4)
     found.save(tmp_path / "all.html")
     text = check_page(tmp_path / "all.html")
-    assert all(f"run{k}" in text for k in range(8))
-    assert (tmp_path / "all.html").read_text().count('class="line c1 d1"') == len(found.curves)  # the eighth run
+    np.testing.assert_allclose(found.losses[3][1], 0.6 ** np.arange(0, 6, 2))
+    assert "loss by steps" in text and all(f"run{k}" in text for k in range(8))
+    assert (tmp_path / "all.html").read_text().count('class="line c1 d1"') == len(found.curves) + 1  # the eighth run
     for folder in ("one", "two"):
         fit(tmp_path / folder / "run.html")
     names = train.compare(tmp_path / "run0", tmp_path / "one" / "run", tmp_path / "two" / "run").names

@@ -27,7 +27,7 @@ __all__ = ["from_torch"]
 _count = itertools.count()  # operators have names of their own
 
 
-def from_torch(f: Callable[..., Any]) -> Callable[..., Any]:
+def from_torch(f: Callable[..., Any]) -> Any:
     """Return a function of PyTorch tensors, or a module, as a function of arrays that the core differentiates.
 
     Parameters

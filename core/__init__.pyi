@@ -18,6 +18,7 @@ from .disk.disk_cache import clear_cache as clear_cache
 from .disk.save import load as load
 from .disk.save import save as save
 from .graph.graph import Spec as Spec
+from .interop.from_torch import from_torch as from_torch
 from .interop.jax import to_jax as to_jax
 from .interop.torch import to_torch as to_torch
 from .kernels.threads import get_threads as get_threads
@@ -28,6 +29,8 @@ from .ops.index import index_max as index_max
 from .ops.index import index_min as index_min
 from .ops.index import index_mul as index_mul
 from .ops.index import index_update as index_update
+from .optim.curve_fit import Fit as Fit
+from .optim.curve_fit import fit as fit
 from .show import plots as plots
 from .show import report as report
 from .tensor import Tensor as Tensor

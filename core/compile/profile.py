@@ -26,7 +26,7 @@ from .program import Program
 from .row_blocks import RowBlocks
 from .stopwatch import Stopwatch
 
-__all__ = ["Operation", "OperationTimes", "described", "profile"]
+__all__ = ["Operation", "OperationTimes", "described", "equations_of", "profile", "timed"]
 
 _NAMED = 3  # primitives that the name of a loop nest lists
 _TURNS = 15  # between calls of the plain program and of the one with clocks
@@ -243,6 +243,13 @@ def profile(f: Callable[..., Any], *args: Any, seconds: float = 0.3, **kwargs: A
     if not callable(f):
         raise TypeError(f"core.profile: expected a function, got {type(f).__name__} {f!r:.80}")
     check.positive(seconds, "core.profile: seconds")
+    return timed(f, args, kwargs, seconds)[0]
+
+
+def timed(
+    f: Callable[..., Any], args: Any, kwargs: Any, seconds: float
+) -> tuple[OperationTimes, list[tuple[Unit, Any]]]:
+    """The operations with their times, and the steps that they are, by their place in the program."""
     given = f if isinstance(f, Jitted) else jit(f)
     with library_sources():
         function, flat = given.again().flat(args, kwargs)
@@ -258,7 +265,7 @@ def profile(f: Callable[..., Any], *args: Any, seconds: float = 0.3, **kwargs: A
         after, later = watch.ticks(timed.module)
         if spent < least:
             least, kept = spent, (laps * np.array([(later - clock) / max(after - tick, 1), 1.0]) / calls)
-    return OperationTimes(function.graph.name, least, _operations(watch.slots, kept), best)
+    return OperationTimes(function.graph.name, least, _operations(watch.slots, kept), best), watch.slots
 
 
 def _timed(caller, flat, calls=1):
@@ -325,7 +332,7 @@ def described(step: Any) -> tuple[str, str, str, int]:
     if not isinstance(step, (Group, RowBlocks)):
         return step.eqn.primitive.name, shape, str(step.eqn.source or ""), 1
     names, sources = Counter[str](), Counter[str]()
-    for e in (e for g in (step.groups if isinstance(step, RowBlocks) else [step]) for e in _equations(g)):
+    for e in equations_of(step):
         cost = cost_of(e) * max(a.spec.size for a in (*e.inputs, *e.outputs))
         names[e.primitive.name] += cost  # type: ignore[assignment]
         sources[str(e.source or "")] += cost  # type: ignore[assignment]
@@ -343,6 +350,13 @@ def _kernels(unit: Unit, step: Any) -> list[Any]:
             if other is step:
                 return found
     return []
+
+
+def equations_of(step: Any) -> list[Equation]:
+    """The equations of a step; none of copies."""
+    if not isinstance(step, (Group, RowBlocks)):
+        return [step.eqn] if hasattr(step, "eqn") else []
+    return [e for g in (step.groups if isinstance(step, RowBlocks) else [step]) for e in _equations(g)]
 
 
 def _equations(group: Group) -> list[Equation]:

@@ -10,6 +10,7 @@ import dis
 import functools
 import types
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from ..transforms.autograph.convert import is_library
 from ..transforms.autograph.pure import codes
 
-__all__ = ["Reading", "changed", "readings"]
+__all__ = ["Reading", "changed", "readings", "snapshot"]
 
 _MISSING = object()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
@@ -50,17 +51,26 @@ def changed(reading: Reading) -> bool:
     )
 
 
-def _state(x):
+def snapshot(f: Any) -> tuple[list[Any], list[Any]]:
+    """States of what `f` reads from outside, equal until it has changed, and the values, which must outlive them."""
+    read = readings(f, {})
+    data = [r.state is not None or type(r.value) not in (list, dict) for r in read]
+    states = [(r.what, _state(r.value, whole=True) if d else id(r.value)) for r, d in zip(read, data)]
+    return states, [r.value for r in read]
+
+
+def _state(x, whole=False):
     """Equal for values that programs cannot tell apart."""
     if isinstance(x, _PLAIN):
         return type(x), repr(x)
     if isinstance(x, types.FunctionType):
         return x.__code__, repr(x.__defaults__), repr(x.__kwdefaults__)
     if isinstance(x, np.ndarray):
-        return x.dtype, x.shape, x.tobytes() if x.nbytes <= 1 << 16 else id(x)
+        small = x.nbytes <= 1 << 16
+        return x.dtype, x.shape, x.tobytes() if small else blake2b(x.tobytes()).digest() if whole else id(x)
     if type(x) in (list, tuple, dict):
         items = list(x.values()) if type(x) is dict else list(x)
-        return type(x), list(x) if type(x) is dict else None, [_state(v) for v in items[:_MOST]]
+        return type(x), list(x) if type(x) is dict else None, [_state(v, whole) for v in items[:_MOST]]
     return id(x)
 
 

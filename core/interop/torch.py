@@ -40,7 +40,7 @@ def to_torch(f: Callable[..., Any]) -> Callable[..., Any]:
         Takes the arguments of `f`, trees with tensors in the CPU's memory in place of arrays (other leaves go to `f` as
         they are), and returns the results of `f` as tensors. Tensors have the dtypes that `f` computes with. It can be
         called in ``nn.Module.forward``, differentiated to any order by ``backward``, ``torch.autograd.grad`` and
-        ``torch.func``, and batched by ``torch.vmap``.
+        ``torch.func``, and batched by ``torch.vmap``. ``torch.compile`` leaves it out: it breaks the graph there.
 
     Raises
     ------
@@ -65,13 +65,18 @@ def to_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     torch = optional.need("torch", "to_torch", "interop")
     where = f"to_torch of {name_of(f)}"
 
-    def function(*args, **kwargs):
+    def call(*args, **kwargs):
         leaves, structure = tree.flatten((args, kwargs))
         arrays = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
         tensors = [_checked(leaves[k], where) for k in arrays]
-        call = Flat.of(f, where, leaves, arrays, structure)
-        outs = _apply(call, tensors)
-        return tree.unflatten(call.structure, outs)
+        flat = Flat.of(f, where, leaves, arrays, structure)
+        outs = _apply(flat, tensors)
+        return tree.unflatten(flat.structure, outs)
+
+    def function(*args, **kwargs):
+        if torch.compiler.is_compiling():  # compiled code runs up to here, and again after it
+            return torch.compiler.disable(call)(*args, **kwargs)
+        return call(*args, **kwargs)
 
     functools.update_wrapper(function, f, ("__name__", "__doc__", "__module__"), ())
     return function

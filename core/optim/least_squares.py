@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,41 +16,42 @@ from ..transforms.grad import check_inexact
 from ..transforms.jacobian import jacfwd, jacrev
 from .lbfgs import Result
 
-__all__ = ["GaussNewton", "LevenbergMarquardt"]
+__all__ = ["GaussNewton", "LevenbergMarquardt", "Problem"]
 
 _HALVINGS = 40
 _TRIALS = 100
 
 
-class _Problem:
+class Problem:
     """Residuals of a tree of parameters, as functions of one vector of float64 numbers."""
 
-    def __init__(self, where: str, residuals: Callable[..., Any], params: Any, args: tuple[Any, ...]):
-        self.where, self.args, self.evaluations = where, args, 0
+    args: tuple[Any, ...]
+    start: np.ndarray
+    first: np.ndarray  # residuals at the start
+    evaluations = 0
+
+    def __init__(self, where: str, residuals: Callable[..., Any], params: Any):
+        self.where = where
         leaves, self.structure = tree.flatten(params)
         check_inexact(leaves, where)
         self.shapes, self.dtypes = [np.shape(x) for x in leaves], [np.result_type(x) for x in leaves]
         if any(d.kind == "c" for d in self.dtypes):
             raise TypeError(f"{where}: parameters must be real, got complex ones (optimize real and imaginary part)")
         self.ends = np.cumsum([int(np.prod(s)) for s in self.shapes])
-        self.start = np.concatenate([np.ravel(x).astype(np.float64) for x in leaves])
 
         def vector(x, *args):
             found = tree.leaves(residuals(self.params(x), *args))
             return np.concatenate([np.ravel(r) * 1.0 for r in found])
 
-        self._value = jit(vector)
-        first = self.residuals(self.start)
-        if first.dtype.kind != "f":
-            raise TypeError(f"{where}: residuals must be real, got {first.dtype}")
-        if not np.all(np.isfinite(first)):
-            raise ValueError(
-                f"{where}: residuals must be finite at the start, got {np.sum(~np.isfinite(first))} of "
-                f"{first.size} that are not"
-            )
-        self.first = first
-        jacobian = jacfwd(vector) if self.start.size <= first.size else jacrev(vector)
-        self._jacobian = jit(jacobian)
+        self._value, self._forward, self._reverse = jit(vector), jit(jacfwd(vector)), jit(jacrev(vector))
+
+    def at(self, params: Any, args: tuple[Any, ...]) -> Problem:
+        """The problem with these arguments and this start; what is compiled is shared."""
+        made = copy.copy(self)
+        made.args, made.evaluations = args, 0
+        made.start = np.concatenate([np.ravel(x).astype(np.float64) for x in tree.leaves(params)])
+        made.first = made.residuals(made.start)
+        return made
 
     def params(self, x: Any) -> Any:
         """The tree of a vector."""
@@ -67,7 +69,8 @@ class _Problem:
         return np.asarray(self._value(x, *self.args))
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        found = np.asarray(self._jacobian(x, *self.args), np.float64)
+        of = self._forward if self.start.size <= self.first.size else self._reverse
+        found = np.asarray(of(x, *self.args), np.float64)
         if not np.all(np.isfinite(found)):
             raise ValueError(
                 f"{self.where}: the Jacobian must be finite, got {np.sum(~np.isfinite(found))} entries "
@@ -124,7 +127,7 @@ class GaussNewton:
 
     def minimize(
         self,
-        residuals: Callable[..., Any],
+        residuals: Callable[..., Any] | Problem,
         params: Any,
         *args: Any,
         report: Reports = None,
@@ -159,8 +162,16 @@ class GaussNewton:
             If residuals at the start, or derivatives, are not finite.
         """
         where = f"{type(self).__name__}.minimize"
-        problem = _Problem(where, residuals, params, args)
+        known = residuals if isinstance(residuals, Problem) else Problem(where, residuals, params)
+        problem = known.at(params, args)
         x, r = problem.start, problem.first
+        if r.dtype.kind != "f":
+            raise TypeError(f"{where}: residuals must be real, got {r.dtype}")
+        if not np.all(np.isfinite(r)):
+            raise ValueError(
+                f"{where}: residuals must be finite at the start, got {np.sum(~np.isfinite(r))} of {r.size} "
+                "that are not"
+            )
         cost, message, steps, memory, converged = _cost(r), "", 0, None, True
         rounding = cost * (100 * np.finfo(r.dtype).eps) ** 2
         with Work(where, report, progress, total=self.max_steps) as work:

@@ -20,6 +20,7 @@ from .history import History
 __all__ = ["Run", "length_of"]
 
 _GLANCE = 0.2  # seconds between looks at signals and moves of the bar
+_GLANCES = 50  # of callbacks: steps so far by steps until the next one
 _GROWTH = 16  # at most, from one compiled loop of steps to the next
 
 
@@ -108,6 +109,11 @@ class Run:
     @rate_scale.setter
     def rate_scale(self, value: float) -> None:
         self.state = self.state._replace(rate_scale=np.float64(value))
+
+    @property
+    def _between(self) -> int:
+        """Steps until the next glance of callbacks."""
+        return max(1, self.step // _GLANCES)
 
     def stop(self, reason: str) -> None:
         """End the training in good order after the present step."""
@@ -206,7 +212,7 @@ class Run:
         advance, outside, due = self.model.compiled, self.outside, time.monotonic() + _GLANCE
         if not (begins or ends):  # nobody sees the states between, and those that were seen must stay
             advance, self.state = self.model.in_place, tree.map(_own, self.state)
-        taken, seen = self.batches, False
+        taken, seen, glance = self.batches, False, self.batches + self._between
         for batch in iterator:
             seen = True
             if begins:
@@ -226,6 +232,9 @@ class Run:
             if time.monotonic() > due:
                 work.move(self.step)
                 due = time.monotonic() + _GLANCE
+            if self._hooks["glance"] and taken >= glance:
+                self._call("glance")
+                glance = taken + self._between
         if not seen and not taken:
             raise ValueError("Model.fit: the source must have at least one batch, got none")
         return True
@@ -246,6 +255,8 @@ class Run:
         while self.batches < whole:
             began = time.perf_counter()
             stop = min(self.batches + self._chunk, whole)
+            if self._hooks["glance"]:
+                stop = min(stop, self.batches + self._between)
             self.state, self.inside = self._loops.steps(
                 self.state, self.inside, memory.arrays, order, epoch, np.int64(self.batches), np.int64(stop)
             )
@@ -254,6 +265,7 @@ class Run:
             if made == self._chunk:  # the first one may compile
                 self._chunk = max(1, min(_GROWTH * made, int(made / seconds * _GLANCE)))
             work.move(self.step)
+            self._call("glance")
             if interrupted or self.stopped:
                 return False
         if rest and not memory.drop_remainder and self.batches == whole:

@@ -144,3 +144,19 @@ def test_gradients_are_not_lost_in_silence():
 def test_results_must_be_arrays():
     with pytest.raises(TypeError, match="to_torch of <lambda>: the function must return arrays"):
         core.to_torch(lambda x: "text")(torch.ones(1))
+
+
+# Dynamo looks at `grad` of tensors that are not leaves, and its import is of deprecated modules
+@pytest.mark.filterwarnings("ignore")
+def test_torch_compile_leaves_the_function_out(inputs):
+    ours = core.to_torch(layer)
+
+    def loss(w, x):
+        return (torch.sin(ours(2 * w, torch.relu(x))) ** 2).sum()
+
+    compiled = torch.compile(loss, backend="eager")
+    for scale in (1, 2):
+        w, x = (scale * v for v in inputs)
+        torch.testing.assert_close(compiled(w, x), loss(w, x))
+        expected, found = (torch.autograd.grad(f(w, x), (w, x)) for f in (loss, compiled))
+        torch.testing.assert_close(found, expected)

@@ -22,7 +22,7 @@ class Callback:
     A callback with step hooks makes the loop return to Python after every step; without any, epochs of arrays in memory
     run as one compiled loop.
 
-    Hooks: ``run_begin``, ``epoch_begin``, ``step_begin``, ``step_end`` (``run.loss`` is that of the step),
+    Hooks: ``run_begin``, ``epoch_begin``, ``step_begin``, ``step_end`` (``run.loss`` is that of the step), ``glance``,
     ``evaluation_begin``, ``evaluation_end``, ``epoch_end`` (``run.record`` has the numbers of the epoch), ``run_end``,
     which is called however the run ends.
 
@@ -39,6 +39,7 @@ class Callback:
         "epoch_begin",
         "step_begin",
         "step_end",
+        "glance",
         "evaluation_begin",
         "evaluation_end",
         "epoch_end",
@@ -61,6 +62,9 @@ class Callback:
 
     def step_end(self, run: Run) -> None:
         """After a step."""
+
+    def glance(self, run: Run) -> None:
+        """In the middle of epochs, each after about 2 % more steps than before; loops stay compiled."""
 
     def evaluation_begin(self, run: Run) -> None:
         """Before the evaluation on the validation set."""

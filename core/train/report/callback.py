@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...compile.profile import profile
+from ...compile.profile import timed
 from ...disk.files import atomic, locked
 from ...errors import ReporterError
 from ...optim.base import rate_of
 from ..callbacks.callback import Callback
 from .landscape import landscape
+from .layers import layer_names
 from .log import RunLog, log_path
 from .network import network_graph
 from .page import page_of
@@ -33,6 +34,7 @@ __all__ = ["Report"]
 
 _SHARE = 0.02  # of the time of a run that looking at parameters and gradients, and writing the page, may take
 _PAGE = 30.0  # seconds between two versions of the page
+_FEW = 20  # epochs of a run whose loss is recorded by steps, too
 
 
 class Report(Callback):
@@ -40,8 +42,8 @@ class Report(Callback):
 
     ``run.jsonl`` gets a line for every epoch and is whole at any moment; ``run.html`` is one file without links that
     shows the curves, rates, histograms of parameters and gradients over time, samples as the network saw them, the
-    steps of the network and of the data, the time and the memory of each operation of a training step with its source
-    line, findings of `Watch`, settings and versions.
+    steps of the network and of the data, the time and the memory of each operation of a training step with its layer
+    and source line, findings of `Watch`, settings and versions.
 
     Parameters
     ----------
@@ -60,11 +62,12 @@ class Report(Callback):
 
     Notes
     -----
-    The numbers of an epoch are written after each one, which takes about 0.1 ms. Histograms need the gradient of one
-    batch, the first of the source, and the page has to be made again; both are done after the first and the last epoch,
-    and in between as often as they take no more than 2 % of the time. There is no step hook, so that epochs of arrays
-    in memory stay one compiled loop. A run that resumes from a checkpoint continues the log: lines of epochs after the
-    checkpoint are dropped. A new run replaces it.
+    The numbers of an epoch are written after each one, which takes about 0.1 ms. Of runs of at most 20 epochs, the loss
+    is recorded by steps, too: as the mean since the last record, each after about 2 % more steps than before, which
+    makes some hundred records. Histograms need the gradient of one batch, the first of the source, and the page has to
+    be made again; both are done after the first and the last epoch, and in between as often as they take no more than
+    2 % of the time. There is no step hook, so that epochs of arrays in memory stay compiled loops. A run that resumes
+    from a checkpoint continues the log: lines of epochs after the checkpoint are dropped. A new run replaces it.
 
     References
     ----------
@@ -111,7 +114,7 @@ class Report(Callback):
         """Begin the log or continue it, and record what the run is."""
         self._began = self._turn = time.perf_counter()
         self._spent, self._cost, self._written, self._looked, self._told = 0.0, 0.0, 0.0, -1, 0
-        self._interrupted, self._step = False, run.step
+        self._interrupted, self._step, self._seen = False, run.step, tuple(map(float, run.inside["loss"]))
         self._log = RunLog(log_path(self.path), run.epoch)
         self._timed = bool(self._log.found("operations"))
         self._batch = first_batch(run.source)
@@ -138,9 +141,20 @@ class Report(Callback):
                     self._write("numbers", {"record": record}, record["epoch"])
         self._turn = time.perf_counter()
 
+    def epoch_begin(self, _run: Run) -> None:
+        """Begin new sums of the loss."""
+        self._seen = 0.0, 0.0
+
+    def glance(self, run: Run) -> None:
+        """Record the loss; write the page if it is old."""
+        self._loss(run, run.epoch + 1)
+        if self._written and time.perf_counter() - self._written > _PAGE:
+            self._page()
+
     def epoch_end(self, run: Run) -> None:
         """Record the numbers of the epoch; look at parameters and gradients, and write the page, if there is time."""
         seconds, steps = time.perf_counter() - self._turn, run.step - self._step
+        self._loss(run, run.epoch)
         with self._recording():
             scale = run.rate_scale
             rate = getattr(run.model.step.optimizer, "learning_rate", None)
@@ -205,6 +219,15 @@ class Report(Callback):
     def _write(self, kind, content, epoch):
         self._log.write(kind, epoch, content)
 
+    def _loss(self, run, epoch):
+        """Record the mean loss since the last record."""
+        total, count = map(float, run.inside["loss"])
+        if run.epochs <= _FEW and count > self._seen[1]:
+            with self._recording():
+                mean = (total - self._seen[0]) / (count - self._seen[1])
+                self._write("loss", {"step": run.step, "mean": mean}, epoch)
+            self._seen = total, count
+
     def _try(self, kind, make, run):
         """Record what is not worth ending a training for."""
         try:
@@ -241,12 +264,13 @@ class Report(Callback):
         self._looked = run.epoch
 
     def _operations(self, run):
-        found = profile(run.model.compiled, run.state, run.model.totals()[0], self._batch, seconds=0.2)
+        found, slots = timed(run.model.compiled, (run.state, run.model.totals()[0], self._batch), {}, 0.2)
+        names = layer_names(slots, run.state)
         return {
             "seconds": found.seconds,
             "overhead": found.overhead,
             "undisturbed": found.undisturbed,
-            "rows": [{**o._asdict(), "place": o.place} for o in found.operations],
+            "rows": [{**o._asdict(), "place": o.place, "layer": names[o.order]} for o in found.operations],
         }
 
     def _notice(self, run):

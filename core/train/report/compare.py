@@ -1,4 +1,4 @@
-"""Two runs side by side: what differed, and what came of it."""
+"""Runs side by side: what differed, and what came of it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,25 @@ __all__ = ["Comparison", "compare"]
 
 
 class Comparison:
-    """What differed between two runs, and what came of it.
+    """What differed between runs, and what came of it.
 
     Parameters
     ----------
     first, second : list of dict
         Entries of the logs.
-    names : (str, str)
+    names : tuple of str
+        One for each run.
+    *others : list of dict
+        Entries of the logs of more runs.
 
     Attributes
     ----------
-    differences : dict of str to (first, second)
-        Settings, data, code and versions that are not the same; None where a run has no such entry.
-    curves : dict of str to ((epochs, values), (epochs, values))
-        Numbers of the epochs of both runs.
+    differences : dict of str to tuple
+        Settings, data, code and versions that are not the same, one entry for each run; None where a run has none.
+    curves : dict of str to tuple of (epochs, values)
+        Numbers of the epochs that all runs have, one pair for each run.
+    losses : tuple of (steps, losses)
+        The loss by steps, one pair for each run; empty where it has not been recorded.
 
     Examples
     --------
@@ -51,38 +56,40 @@ class Comparison:
     (0.5, 0.4)
     """
 
-    def __init__(self, first: Sequence[Entry], second: Sequence[Entry], names: tuple[str, str]):
-        self.names = names
-        a, b = _facts(first), _facts(second)
-        self.differences = {k: (a.get(k), b.get(k)) for k in {**a, **b} if a.get(k) != b.get(k)}
-        self.same = len([k for k in a if a[k] == b.get(k)])
-        curves = _curves(first), _curves(second)
-        self.curves = {k: tuple(c[k] for c in curves) for k in curves[0] if k in curves[1]}
+    def __init__(
+        self, first: Sequence[Entry], second: Sequence[Entry], names: tuple[str, ...], *others: Sequence[Entry]
+    ):
+        self.names, runs = names, (first, second, *others)
+        facts, curves = [_facts(r) for r in runs], [_curves(r) for r in runs]
+        every = dict.fromkeys(k for f in facts for k in f)
+        values = {k: tuple(f.get(k) for f in facts) for k in every}
+        self.differences = {k: v for k, v in values.items() if any(x != v[0] for x in v)}
+        self.same = len(every) - len(self.differences)
+        self.curves = {k: tuple(c[k] for c in curves) for k in curves[0] if all(k in c for c in curves)}
+
+        self.losses = tuple(_losses(r) for r in runs)
 
     def __repr__(self) -> str:
         what = ", ".join(self.differences) or "nothing"
         what = what if len(what) < 120 else f"{len(self.differences)} things"
         name = next((n for n in ("validation/loss", "loss") if n in self.curves), None)
-        came = "" if name is None else "; {} {} and {}".format(name, *map(shown, self.final(name)))
-        return f"<Comparison of {self.names[0]} and {self.names[1]}: {what} differed{came}>"
+        came = "" if name is None else f"; {name} {_listed(map(shown, self.final(name)))}"
+        return f"<Comparison of {_listed(self.names)}: {what} differed{came}>"
 
-    def final(self, name: str) -> tuple[float, float]:
+    def final(self, name: str) -> tuple[float, ...]:
         """The number in the last epoch of each run."""
-        a, b = self._curve(name)
-        return float(a[1][-1]), float(b[1][-1])
+        return tuple(float(values[-1]) for _, values in self._curve(name))
 
-    def lowest(self, name: str) -> tuple[float, float]:
+    def lowest(self, name: str) -> tuple[float, ...]:
         """The lowest number of each run; NaN if none is finite."""
-        a, b = self._curve(name)
-        return _extreme(np.min, a[1]), _extreme(np.min, b[1])
+        return tuple(_extreme(np.min, values) for _, values in self._curve(name))
 
-    def highest(self, name: str) -> tuple[float, float]:
+    def highest(self, name: str) -> tuple[float, ...]:
         """The highest number of each run; NaN if none is finite."""
-        a, b = self._curve(name)
-        return _extreme(np.max, a[1]), _extreme(np.max, b[1])
+        return tuple(_extreme(np.max, values) for _, values in self._curve(name))
 
     def _curve(self, name):
-        return self.curves[check.choice(name, self.curves, "Comparison: a number of both runs", error=KeyError)]
+        return self.curves[check.choice(name, self.curves, "Comparison: a number of all runs", error=KeyError)]
 
     def to_dataframe(self) -> Any:
         """Return final, lowest and highest numbers as a pandas DataFrame, a row for each number."""
@@ -94,7 +101,7 @@ class Comparison:
         return dataframe(columns, "number", list(self.curves))
 
     def plot(self, ax: Any = None, *, names: Sequence[str] = ("loss",), **line: Any) -> Any:
-        """Draw numbers of both runs over the epochs.
+        """Draw numbers of all runs over the epochs.
 
         Parameters
         ----------
@@ -116,21 +123,26 @@ class Comparison:
             ax.legend()
         return ax
 
-    def _rows(self):
-        return [
-            (name, *[x for how in (self.final, self.lowest, self.highest) for x in how(name)]) for name in self.curves
-        ]
-
-    def _head(self):
-        return ["number", *[f"{how}, {run}" for how in ("final", "lowest", "highest") for run in self.names]]
+    def _results(self):
+        """Columns of a table with a row for each number of each run."""
+        numbers = [(name, how(name)) for name in self.curves for how in (self.final, self.lowest, self.highest)]
+        return {
+            "number": [name for name in self.curves for _ in self.names],
+            "run": [run for _ in self.curves for run in self.names],
+            **{
+                how: [x for _, values in numbers[k::3] for x in values]
+                for k, how in enumerate(("final", "lowest", "highest"))
+            },
+        }
 
     def _repr_html_(self) -> str:
-        columns = dict(zip(self._head(), zip(*self._rows(), strict=True), strict=True)) if self.curves else {}
         different = {
             "what": list(self.differences),
             **{run: [str(v[k]) for v in self.differences.values()] for k, run in enumerate(self.names)},
         }
-        return html_table("What differed", different, most=40) + html_table("What came of it", columns, most=40)
+        return html_table("What differed", different, most=40) + html_table(
+            "What came of it", self._results() if self.curves else {}, most=40
+        )
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the comparison as a page that loads nothing.
@@ -143,30 +155,38 @@ class Comparison:
         def cell(value):
             return "<span class=soft>none</span>" if value is None else escape(str(value))
 
-        title = f"{self.names[0]} and {self.names[1]}"
-        rows = [(escape(k), cell(a), cell(b)) for k, (a, b) in self.differences.items()]
-        results = [(escape(name), *map(shown, values)) for name, *values in self._rows()]
-        charts = "".join(
-            chart(name, line_chart(dict(zip(self.names, pair, strict=True)), xlabel="epoch", label=name))
-            for name, pair in self.curves.items()
+        title = _listed(self.names)
+        rows = [(escape(k), *map(cell, values)) for k, values in self.differences.items()]
+        found = self._results()
+        results = [
+            (escape(name) if k % len(self.names) == 0 else "", escape(run), *map(shown, values))
+            for k, (name, run, *values) in enumerate(zip(*found.values(), strict=True))
+        ]
+        by_step = dict(zip(self.names, self.losses, strict=True))
+        charts = ""
+        if any(len(steps) for steps, _ in self.losses):
+            charts = chart("loss by steps", line_chart(by_step, xlabel="step", label="loss by steps"))
+        charts += "".join(
+            chart(name, line_chart(dict(zip(self.names, runs, strict=True)), xlabel="epoch", label=name))
+            for name, runs in self.curves.items()
         )
         body = (
             f'<header><p class="soft">{self.same} settings, versions and hashes are the same</p>'
             f"<h1>{escape(title)}</h1></header>\n"
-            + section("What differed", table(["what", *self.names], rows) if rows else "<p>Nothing.</p>")
-            + section("What came of it", table(self._head(), results, range(1, 7)) if results else "")
+            + section("What differed", table(["what", *self.names], rows, kind="runs") if rows else "<p>Nothing.</p>")
+            + section("What came of it", table(list(found), results, (2, 3, 4)) if results else "")
             + section("Curves", f'<div class="charts">{charts}</div>' if charts else "")
         )
         with atomic(path) as file:
             file.write(document(title, body).encode())
 
 
-def compare(first: str | os.PathLike, second: str | os.PathLike) -> Comparison:
-    """Compare two runs that `Report` has logged.
+def compare(first: str | os.PathLike, second: str | os.PathLike, *others: str | os.PathLike) -> Comparison:
+    """Compare two or more runs that `Report` has logged.
 
     Parameters
     ----------
-    first, second : path-like
+    first, second, *others : path-like
         The page or the log of a run, or its name without ``.html`` or ``.jsonl``.
 
     Returns
@@ -197,7 +217,7 @@ def compare(first: str | os.PathLike, second: str | os.PathLike) -> Comparison:
     'SGD(learning_rate=0.1, momentum=0.0, nesterov=False, l2=0.0)'
     """
     found = []
-    for run in (first, second):
+    for run in (first, second, *others):
         path = log_path(run)
         if not path.exists():
             raise FileNotFoundError(f"train.compare: the log of the run must exist, got {os.fspath(path)!r}")
@@ -208,13 +228,20 @@ def compare(first: str | os.PathLike, second: str | os.PathLike) -> Comparison:
                 f"entries without settings"
             )
         found.append((path, entries))
-    (a, one), (b, two) = found
-    names = (a.stem, b.stem) if a.stem != b.stem else (_longer(a), _longer(b))
-    return Comparison(one, two, names)
+    stems = [path.stem for path, _ in found]
+    names = tuple(path.stem if stems.count(path.stem) == 1 else _longer(path) for path, _ in found)
+    (_, one), (_, two), *rest = found
+    return Comparison(one, two, names, *[entries for _, entries in rest])
 
 
 def _longer(path):
     return os.fspath(Path(path).resolve().with_suffix("").relative_to(Path(path).resolve().parents[1]))
+
+
+def _listed(texts):
+    """Join texts as ``a, b and c``."""
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _facts(entries: Sequence[Entry]) -> dict[str, Any]:
@@ -240,6 +267,11 @@ def _curves(entries):
         )
         for name in names
     }
+
+
+def _losses(entries):
+    found = [e["loss"] for e in entries if "loss" in e]
+    return np.array([x["step"] for x in found]), np.array([number(x["mean"]) for x in found])
 
 
 def _extreme(function, values):

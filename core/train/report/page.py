@@ -38,7 +38,7 @@ def page_of(entries: Sequence[Entry]) -> str:
     body = [
         _head(run, numbers, ends),
         _findings(of("finding")),
-        _curves(numbers),
+        _curves(numbers, [loss for _, loss in of("loss")]),
         _operations(of("operations")),
         _histograms(of("histograms")),
         _samples(of("samples"), run),
@@ -134,14 +134,21 @@ def _findings(found):
     return section("Findings", table(["epoch", "what", "where", "number", "hint"], rows, (0, 3)) if rows else "")
 
 
-def _curves(numbers):
-    if not numbers:
+def _curves(numbers, losses):
+    """Charts of the numbers of epochs, and of the loss by steps where it has been recorded."""
+    if not (numbers or losses):
         return ""
     epochs = [e for e, _ in numbers]
     names = dict.fromkeys(name.removeprefix("validation/") for _, n in numbers for name in n["record"])
     charts = []
+    if losses:
+        curves = {"training": ([x["step"] for x in losses], [number(x["mean"]) for x in losses])}
+        records = [n["record"] for _, n in numbers if "validation/loss" in n["record"]]
+        if records:
+            curves["validation"] = [r["step"] for r in records], [number(r["validation/loss"]) for r in records]
+        charts.append(chart("loss by steps", line_chart(curves, xlabel="step", label="loss by steps")))
     for name in names:
-        if name in ("epoch", "step"):
+        if name in ("epoch", "step") or (name == "loss" and losses):
             continue
         curves = {
             shown_as: (epochs, [number(n["record"].get(key, "nan")) for _, n in numbers])
@@ -189,7 +196,8 @@ def _operations(found):
             + (f' <span class="soft">in {escape(o["inside"])}</span>' if o["inside"] else "")
             + (' <span class="soft">(Python)</span>' if o["kind"] == "python" else ""),
             f"<code>{escape(o['shape'])}</code>",
-            f"<code>{escape(o['place'])}</code>"
+            (f"<code>{escape(o['layer'])}</code> " if o.get("layer") else "")
+            + f'<code class="soft">{escape(o["place"])}</code>'
             + (f' <span class="soft">+ {o["lines"] - 1}</span>' if o["lines"] > 1 else ""),
         )
         for o in rows[:_ROWS]
@@ -207,32 +215,34 @@ def _operations(found):
         label="memory over the step",
         unit="MB",
     )
-    head = ["", "µs", "share", "calls", "operation", "result", "line"]
+    head = ["", "µs", "share", "calls", "operation", "result", "layer and line"]
     body = (
         f'<div class="stack">{bar}</div><p class="legend">{legend}</p><div class="charts two">'
-        + chart("time by line", _lines(rows, total))
+        + chart("time by layer, or by line outside of layers", _lines(rows, total))
         + chart("intermediate values over the step [MB]", memory)
         + f"</div>{table(head, cells, (1, 2, 3), 'operations')}"
     )
     note = (
         f"One training step takes {_seconds(total)}, and {_seconds(found['undisturbed'])} without clocks. Its "
         f"operations, forward and backward, are {1 - found['overhead'] / total:.1%} of it; the rest is overhead of "
-        f"the call. A derivative has the line of what it is the derivative of."
+        f"the call. A derivative has the line of what it is the derivative of; operations that read a parameter, or "
+        f"serve a single one, have its path."
     )
     return section("Time and memory of a step", body, note)
 
 
 def _lines(rows, total):
-    """A table of the lines that take most of the time."""
+    """A table of the layers and lines that take most of the time."""
     spent: dict[str, list[float]] = {}
     for o in rows:
-        spent.setdefault(o["place"] or "copies", []).append(o["seconds"])
+        layer = o.get("layer", "").partition(" + ")[0]
+        spent.setdefault(layer.rpartition(".")[0] or layer or o["place"] or "copies", []).append(o["seconds"])
     first = sorted(spent.items(), key=lambda item: -sum(item[1]))[:8]
     cells = [
         (_meter(sum(s) / sum(first[0][1])), f"{sum(s) / total:.1%}", str(len(s)), f"<code>{escape(line)}</code>")
         for line, s in first
     ]
-    return table(["", "share", "operations", "line"], cells, (1, 2), "lines")
+    return table(["", "share", "operations", "layer or line"], cells, (1, 2), "lines")
 
 
 def _meter(share):

@@ -37,6 +37,7 @@ svg { display: block; width: 100%; height: auto; }
 .line { fill: none; stroke-width: 1.75; stroke-linejoin: round; }
 .line.c0 { stroke: var(--c0); } .line.c1 { stroke: var(--c1); } .line.c2 { stroke: var(--c2); }
 .line.c3 { stroke: var(--c3); } .line.c4 { stroke: var(--c4); } .line.c5 { stroke: var(--c5); }
+.line.d1 { stroke-dasharray: 6 3; } .line.d2 { stroke-dasharray: 2 3; }
 .hit { fill: transparent; stroke: transparent; stroke-width: 8; }
 .dot.c0 { fill: var(--c0); } .dot.c1 { fill: var(--c1); } .dot.c2 { fill: var(--c2); }
 .dot.c3 { fill: var(--c3); } .dot.c4 { fill: var(--c4); } .dot.c5 { fill: var(--c5); }
@@ -45,6 +46,7 @@ i.c0 { background: var(--c0); } i.c1 { background: var(--c1); } i.c2 { backgroun
 i.c3 { background: var(--c3); } i.c4 { background: var(--c4); } i.c5 { background: var(--c5); }
 .legend { display: flex; flex-wrap: wrap; gap: .125rem 1rem; font-size: .8125rem; color: var(--soft); }
 .legend i { display: inline-block; width: .625rem; height: .625rem; margin-right: .375rem; border-radius: .125rem; }
+.legend .d1 { clip-path: inset(0 0 50%); } .legend .d2 { clip-path: circle(35%); }
 .stack { display: flex; height: 1.25rem; border-radius: .25rem; overflow: hidden; } .stack i { min-width: 1px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9375rem; font-variant-numeric: tabular-nums; }
@@ -53,6 +55,7 @@ th, td { padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--line); te
 thead th { font-size: .8125rem; font-weight: 400; vertical-align: bottom; overflow-wrap: normal; }
 tbody th { width: 11rem; font-weight: 400; }
 .r { text-align: right; white-space: nowrap; overflow-wrap: normal; }
+.runs td:first-child { min-width: 8rem; }
 .operations { margin: 1rem 0 1.25rem; min-width: 44rem; }
 .operations td { vertical-align: middle; overflow-wrap: normal; }
 .operations td:first-child { width: 18%; } .operations code { white-space: nowrap; }

@@ -37,7 +37,7 @@ def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str
     parts = [_y_axis(fy, low, high, log), _x_axis(fx, every_x.min(), every_x.max(), xlabel)]
     for k, (name, (x, y)) in enumerate(data.items()):
         points = [(fx(a), fy(float(to(b)))) for a, b in zip(x, y, strict=True)]
-        parts.append(f'<polyline class="line c{k % 6}" points="{_points(points)}"/>')
+        parts.append(f'<polyline class="line c{k % 6} d{k // 6 % 3}" points="{_points(points)}"/>')
         dots = range(0, len(points), max(1, len(points) // _MOST_DOTS))
         visible = " dot" if len(points) < 40 else ""
         parts += [
@@ -228,7 +228,9 @@ def _frame(inner, label):
 
 
 def _legend(names):
-    items = "".join(f'<span><i class="c{k % 6}"></i>{escape(name)}</span>' for k, name in enumerate(names))
+    items = "".join(
+        f'<span><i class="c{k % 6} d{k // 6 % 3}"></i>{escape(name)}</span>' for k, name in enumerate(names)
+    )
     return f'<p class="legend">{items}</p>'
 
 

@@ -11,9 +11,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from triskele.core import data, nn, optim, random, train
+from triskele.core import data, jit, nn, optim, random, train
+from triskele.core.compile.profile import timed
 from triskele.core.errors import ReporterError
 from triskele.core.train.report.landscape import landscape
+from triskele.core.train.report.layers import layer_names
 from triskele.core.train.report.log import read_log
 from triskele.core.train.report.probe import histograms, image_url
 from triskele.core.train.report.svg import line_chart
@@ -131,6 +133,53 @@ def test_every_part_of_the_page(tmp_path):
     assert grid.shape == (21, 21) and grid[10, 10] == grid.min() or np.isfinite(grid).all()
 
 
+def test_the_loss_by_steps_and_the_run_is_the_same_as_without_a_report(tmp_path):
+    x = np.random.default_rng(0).normal(size=(600, 2))
+    source = data.arrays(x, x[:, :1] * x[:, 1:]).shuffle(seed=0).batch(2)
+    nets = []
+    for kind in (source, list(source)):  # a compiled loop, and a stream
+        for callbacks in ([], [train.Report(tmp_path / "run.html", profile=False)]):
+            model = train.Model(nn.MLP.init(random.key(0), [2, 8, 1]), nn.mean_squared_error, optim.Adam(0.01))
+            history = model.fit(kind, 2, validation=[(x, x[:, :1])], callbacks=callbacks)
+            nets.append(model.net)
+        losses = [e for e in read_log(tmp_path / "run.jsonl") if "loss" in e]
+        steps = np.array([e["loss"]["step"] for e in losses])
+        means = np.array([e["loss"]["mean"] for e in losses])
+        assert 100 < len(losses) < 250 and np.all(steps[:50] == np.arange(1, 51)) and steps[-1] == 600
+        counts = np.diff(steps, prepend=0)
+        for epoch in (1, 2):
+            of = np.array([e["epoch"] == epoch for e in losses])
+            assert counts[of].sum() == 300
+            assert np.average(means[of], weights=counts[of]) == pytest.approx(history["loss"][epoch - 1])
+        assert "loss by steps" in check_page(tmp_path / "run.html")
+    for without, reported in (nets[:2], nets[2:]):
+        np.testing.assert_array_equal(reported.layers[0].weight, without.layers[0].weight)
+    fit(tmp_path / "long.html", epochs=21)
+    assert not logged(tmp_path / "long.html", "loss")
+
+
+def test_operations_have_the_names_of_their_layers(tmp_path):
+    net = {
+        "encoder": nn.Sequential([nn.Linear.init(random.key(0), 64, 64), nn.relu, nn.LayerNorm.init(64)]),
+        "head": nn.Linear.init(random.key(1), 64, 3),
+    }
+    loss = lambda net, batch: nn.cross_entropy(net["head"](net["encoder"](batch[0])), batch[1])
+    state = (step := train.step(loss, optim.Adam(0.01))).init(net)
+    batch = np.ones((128, 64), np.float32), np.arange(128) % 3
+    found, slots = timed(jit(step.apply), (state, batch), {}, 0.01)
+    names = layer_names(slots, state)
+    products = [(names[o.order], o.shape) for o in found.operations if o.name == "product"]
+    assert sorted(products) == [  # forward, and backward by the parameters and by the hidden units
+        ("encoder.layers[0].weight", "float32[128,64]"),
+        ("encoder.layers[0].weight", "float32[64,64]"),
+        ("head.weight", "float32[128,3]"),
+        ("head.weight", "float32[128,64]"),
+        ("head.weight", "float32[64,3]"),
+    ]
+    updates = {names[o.order].partition(" + ")[0] for o in found.operations if "sqrt" in o.name}
+    assert {"encoder.layers[0].weight", "head.weight"} <= updates
+
+
 def test_a_resumed_run_continues_its_log(tmp_path):
     page = tmp_path / "run.html"
     fit(page, epochs=2, more=[train.Checkpoint(tmp_path / "state")])
@@ -138,7 +187,7 @@ def test_a_resumed_run_continues_its_log(tmp_path):
         file.write(b'{"epoch": 3, "numbers": {"record": {"epoch": 3, "loss": 9.0}}}\n{"epoch": 3')
     fit(page, epochs=5, more=[train.Checkpoint(tmp_path / "state")])
     records = [n["record"] for n in logged(page, "numbers")]
-    assert [r["epoch"] for r in records] == [1, 2, 3, 4, 5]
+    assert [r["epoch"] for r in records] == [x["step"] for x in logged(page, "loss")] == [1, 2, 3, 4, 5]
     np.testing.assert_allclose([r["loss"] for r in records], 0.64 ** np.arange(5), rtol=1e-12)
     assert len(logged(page, "run")) == len(logged(page, "end")) == 1
     page.with_suffix(".jsonl").unlink()  # a lost log gets the numbers of the checkpoint
@@ -254,6 +303,27 @@ def test_compare_finds_exactly_what_differed(tmp_path):
     assert not train.compare(tmp_path / "a", tmp_path / "d").differences
     with pytest.raises(KeyError, match="must be .*loss.*, got .*los.*did you mean"):
         found.final("los")
+
+
+def test_compare_takes_any_number_of_runs(tmp_path):
+    for k in range(8):
+        fit(tmp_path / f"run{k}.html", rate=0.05 * (k + 1))
+    found = train.compare(*[tmp_path / f"run{k}" for k in range(8)])
+    assert set(found.differences) == {"optimizer"} and len(found.differences["optimizer"]) == 8
+    np.testing.assert_allclose(found.final("loss"), (1 - 0.1 * np.arange(1, 9)) ** 4, atol=1e-15)
+    assert repr(found).startswith(
+        "<Comparison of run0, run1, run2, run3, run4, run5, run6 and run7: optimizer differed;"
+    )
+    assert found.to_dataframe().loc["loss", "lowest run3"] == pytest.approx(0.6**4)
+    found.save(tmp_path / "all.html")
+    text = check_page(tmp_path / "all.html")
+    np.testing.assert_allclose(found.losses[3][1], 0.6 ** np.arange(0, 6, 2))
+    assert "loss by steps" in text and all(f"run{k}" in text for k in range(8))
+    assert (tmp_path / "all.html").read_text().count('class="line c1 d1"') == len(found.curves) + 1  # the eighth run
+    for folder in ("one", "two"):
+        fit(tmp_path / folder / "run.html")
+    names = train.compare(tmp_path / "run0", tmp_path / "one" / "run", tmp_path / "two" / "run").names
+    assert names == ("run0", "one/run", "two/run")
 
 
 def test_compare_names_the_file_that_changed(tmp_path, monkeypatch):

@@ -106,7 +106,7 @@ def _ready(circuit: Circuit) -> PreparedTrajectories:
     first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
     names = (circuit.parameters, circuit.data)
     rest, ends = body[first:], first == len(body)
-    program = lower(rest, circuit.num_qubits, *names)
+    program = lower(rest, circuit.num_qubits, circuit.num_clbits, *names)
     return PreparedTrajectories(
         names,
         readings,
@@ -173,7 +173,7 @@ class TrajectoriesResult(Result):
         samples, values, bits = (
             np.empty(count, np.int64),
             np.empty(count),
-            np.zeros((count, self._num_clbits), np.uint8),
+            np.zeros((count, program.bits), np.uint8),
         )
         final = np.empty((count << self.num_qubits) * 2 if keep else 0)
         strings, weights = np.zeros(0, np.int64), np.zeros(0)
@@ -210,7 +210,7 @@ class TrajectoriesResult(Result):
                 f"trajectories: the loops of trajectory {first + int(np.argmax(samples < 0))} do not end within "
                 f"{kernels.PASSES} rounds (does the condition of each `while` change in it?)"
             )
-        return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)
+        return samples, bits[:, : self._num_clbits], values, final.view(complex).reshape(-1, 1 << self.num_qubits)
 
     def states(self) -> Iterator[np.ndarray]:
         """The trajectories' final states in pieces (some, 2**n)."""
@@ -277,6 +277,6 @@ class TrajectoriesResult(Result):
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         turns = [Instruction(find(name), (q,)) for q, p in letters.items() for name in _TO_Z[p]]
         ready = self._ready
-        ready = ready._replace(program=lower([*ready.rest, *turns], self.num_qubits, *ready.names))
+        ready = ready._replace(program=lower([*ready.rest, *turns], self.num_qubits, self._num_clbits, *ready.names))
         turned = TrajectoriesResult(ready, self._values, self._initial, self.shots, self.seed, self._num_clbits)
         return Samples(turned._again(shots, seed)._run()[0], self.num_qubits)

@@ -33,13 +33,18 @@ class TrajectoryProgram:
     table: np.ndarray
     draws: int  # random numbers of a trajectory, that of the last measurement of all qubits included
     dense: int  # size of the largest matrix
+    bits: int  # classical bits, those that say which lanes are in a loop included
 
 
 def lower(
-    instructions: Sequence[Instruction], num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...]
+    instructions: Sequence[Instruction],
+    num_qubits: int,
+    num_clbits: int,
+    parameters: tuple[str, ...],
+    data: tuple[str, ...],
 ) -> TrajectoryProgram:
     """Return the program of gates, channels, measurements, resets and conditions."""
-    maker = _Maker(num_qubits, parameters + data)
+    maker = _Maker(num_qubits, num_clbits, parameters + data)
     for i in instructions:
         if i.gate is not BARRIER:
             maker.add(i)
@@ -53,37 +58,29 @@ def lower(
         np.array([*maker.table, 0.0]),
         maker.draws + 1,
         maker.dense,
+        maker.bits,
     )
 
 
 class _Maker:
-    def __init__(self, num_qubits: int, names: tuple[str, ...]):
+    def __init__(self, num_qubits: int, num_clbits: int, names: tuple[str, ...]):
         self.builder, self.index = Builder(), {name: i for i, name in enumerate(names)}
         self.constants: dict[int, int] = {}
         self.rows: list[list[int]] = []
         self.ints: list[int] = []
         self.table: list[float] = []
         self.draws, self.dense, self.condition = 0, 2, -1
-        self.loops: list[tuple[int, int]] = []  # rows at which those around this begin, and their classical bits
+        self.loops: list[tuple[int, int]] = []  # rows at which those around this begin, and the bits of their lanes
+        self.bits = num_clbits
         self.touched = [False] * num_qubits  # whether a chain may be more than the identity
         # and whether it is unitary: else it changes what other qubits are likely to do
         self.unitary = [True] * num_qubits
 
     def add(self, i: Instruction) -> None:
-        bits = i.condition.bits() if i.condition else []
-        bits += [(wire, 1) for _, wire in self.loops[-1:]]
-        self.condition = -1
-        if bits:
-            self.condition = len(self.ints)
-            self.ints += [len(bits), *(2 * c + value for c, value in bits)]
+        self.when([*(i.condition.bits() if i.condition else ()), *((bit, 1) for _, bit in self.loops[-1:])])
         gate = i.gate
         if gate is LOOP or gate is REPEAT:
-            for q in range(len(self.touched)):
-                self.apply(q)
-            if gate is LOOP:
-                self.loops.append((len(self.rows), i.clbits[0]))
-            else:
-                self.row(k.REPEAT, self.loops.pop()[0])
+            self.loop(i)
         elif isinstance(gate, Gate):
             self.gate(i)
         elif gate is MEASURE:
@@ -98,6 +95,27 @@ class _Maker:
             self.row(k.FLIP, i.clbits[0], at, 0, self.draw())
         else:
             raise SimulatorError(f"trajectories: {gate.name} cannot be simulated")
+
+    def when(self, bits: list[tuple[int, int]]) -> None:
+        """Let rows act where these bits have these values."""
+        self.condition = len(self.ints) if bits else -1
+        self.ints += [len(bits), *(2 * c + value for c, value in bits)] if bits else []
+
+    def loop(self, i: Instruction) -> None:
+        """The beginning of each round, where a bit is set that holds to its end; or the end of the last."""
+        for q in range(len(self.touched)):
+            self.apply(q)
+        if i.gate is REPEAT:
+            start, _ = self.loops.pop()
+            self.when([(i.clbits[0], 1)])
+            self.row(k.REPEAT, start)
+            return
+        self.loops.append((len(self.rows), self.bits))
+        for value in (0, 1):
+            self.when([(i.clbits[0], value)])
+            self.row(k.FLIP, self.bits, len(self.table), 0, self.draw())
+            self.table += [value, value]
+        self.bits += 1
 
     def row(self, kind: int, *integers: int) -> None:
         row = [kind, self.condition, *integers]

@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core.extend import check, optional
 
 from ..errors import EnvError
-from ..spaces import Box, Discrete
+from ..gymnasium_spaces import actions_of, observations_of
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
@@ -102,9 +102,9 @@ class GymnasiumVectorEnv:
     """Environments of Gymnasium, by name or by a function that makes one, with the methods of `VectorEnv`; there is
     nothing in it for compiled code. `options` are for `gymnasium.make_vec`; spaces are those of one copy.
 
-    Observations are turned into float32. A checkpoint holds those whose state is plain to see: numbers, arrays and
-    generators of NumPy, as attributes of environments, wrappers and what they are made of. Others, as those with a
-    simulator in C, begin new episodes there.
+    Observations become arrays of float32, or stay uint8 (see `gymnasium_spaces`). A checkpoint holds the environments
+    whose state is plain to see: numbers, arrays and generators of NumPy, as attributes of environments, wrappers and
+    what they are made of. Others, as those with a simulator in C, begin new episodes there.
     """
 
     step_kernel = None
@@ -142,8 +142,8 @@ class GymnasiumVectorEnv:
             )
             made = iter([first])
             self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
-        self.observation_space = _ours(self.name, "observation", self.env.single_observation_space)
-        self.action_space = _ours(self.name, "action", self.env.single_action_space)
+        self.observation_space, self._observed = observations_of(self.name, self.env.single_observation_space)
+        self.action_space = actions_of(self.name, self.env.single_action_space)
         self._is_reset, self._steps = False, 0
         self._seeded: int | None = None  # the seed of the last reset that had one
 
@@ -170,7 +170,7 @@ class GymnasiumVectorEnv:
         except Exception as error:
             raise self._failure("reset", error) from error
         self._is_reset = True
-        return np.asarray(observation, np.float32), info
+        return self._observed(observation), info
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
@@ -181,13 +181,22 @@ class GymnasiumVectorEnv:
         space, theirs = self.action_space, self.env.single_action_space
         actions = check_actions(self.name, space, self.num_envs, actions)
         refuse_actions(self.name, space, actions)
-        actions = actions if isinstance(space, Discrete) else actions.astype(theirs.dtype, copy=False)
+        actions = actions if hasattr(space, "n") else actions.astype(theirs.dtype, copy=False)
         try:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         except Exception as error:
             raise self._failure("step", error) from error
         self._steps += 1
-        return np.asarray(observation, np.float32), np.asarray(reward, np.float64), terminated, truncated, info
+        return self._observed(observation), np.asarray(reward, np.float64), terminated, truncated, info
+
+    def flat(self, observation: Any) -> Any:
+        """Return one of Gymnasium's observations as agents see it, and anything else as it is."""
+        from gymnasium import spaces
+
+        space = self.env.single_observation_space
+        if isinstance(space, spaces.Box) or not space.contains(observation):
+            return observation
+        return spaces.utils.flatten(space, observation)
 
     @property
     def state(self) -> Any:
@@ -227,26 +236,3 @@ class GymnasiumVectorEnv:
 
     def __repr__(self) -> str:
         return f"<{self.num_envs} {self.name} of Gymnasium>"
-
-
-def _ours(name, what, space):
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Box) and (what == "observation" or len(space.shape) == 1):
-        if what == "action" and space.dtype.kind != "f":
-            raise EnvError(
-                f"{name}: the action space must be a Box of floats, got {space} "
-                f"(gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)"
-            )
-        return Box(space.low, space.high, space.shape)
-    if isinstance(space, spaces.Discrete) and what == "action":
-        if space.start != 0:
-            raise EnvError(
-                f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction "
-                f"can add the start)"
-            )
-        return Discrete(space.n)
-    must = "Discrete, or a Box with one axis" if what == "action" else "a Box"
-    raise EnvError(
-        f"{name}: the {what} space must be {must}, got {space} (gymnasium.wrappers has FlattenObservation and others)"
-    )

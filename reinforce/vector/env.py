@@ -435,7 +435,8 @@ def make(
     max_episode_steps : int, optional
         Overrides the environment's `max_steps`; 0 for no limit.
     **options
-        Options of the environment.
+        Options of the environment. For environments of Gymnasium, ``workers=n`` is the number of processes that step
+        the copies (1: this one); seeds and results do not depend on it.
 
     Returns
     -------

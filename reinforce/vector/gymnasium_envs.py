@@ -65,6 +65,8 @@ def make(
     ours: Sequence[str],
 ) -> GymnasiumVectorEnv:
     """Return the vector environment of `triskele.reinforce.make` for environments other than ours."""
+    from .env import integer
+
     if isinstance(env, GymnasiumVectorEnv):
         env, max_episode_steps, options = (
             env.given,
@@ -95,7 +97,18 @@ def make(
                 f"make: there is no environment {env!r}, neither here nor in "
                 f"Gymnasium{check.near(env, [*ours, *gymnasium.registry])}"
             )
-    return GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
+    workers = integer("make: workers", options.get("workers", 1), 1)
+    used = min(workers, integer("make: num_envs", num_envs, 1))
+    options = {name: option for name, option in options.items() if name != "workers"}
+    made: GymnasiumVectorEnv
+    if used > 1:
+        from .gymnasium_workers import WorkerVectorEnv
+
+        made = WorkerVectorEnv(env, num_envs, seed, max_episode_steps, options, used)
+    else:
+        made = GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
+    made.options = {**options, "workers": workers}  # of more copies, if an agent makes them of this
+    return made
 
 
 class GymnasiumVectorEnv:
@@ -108,6 +121,7 @@ class GymnasiumVectorEnv:
     """
 
     step_kernel = None
+    first = 0  # number of the first copy among those of all workers
 
     def __init__(
         self,
@@ -142,7 +156,8 @@ class GymnasiumVectorEnv:
             )
             made = iter([first])
             self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
-        self.observation_space, self._observed = observations_of(self.name, self.env.single_observation_space)
+        self.their_space = self.env.single_observation_space
+        self.observation_space, self._observed = observations_of(self.name, self.their_space)
         self.action_space = actions_of(self.name, self.env.single_action_space)
         self._is_reset, self._steps = False, 0
         self._seeded: int | None = None  # the seed of the last reset that had one
@@ -155,7 +170,7 @@ class GymnasiumVectorEnv:
             space = trace.tb_frame.f_locals
             if space.get("self") is self.env and isinstance(space.get("i"), int):
                 seed = "" if self._seeded is None else f" (seed {self._seeded + space['i']})"
-                where = f", in environment {space['i']}{seed}"
+                where = f", in environment {self.first + space['i']}{seed}"
             trace = trace.tb_next
         return EnvError(
             f"{self.name}: {what} raised {type(error).__name__}: {error}{where} after {self._steps} steps (call reset)"
@@ -174,14 +189,9 @@ class GymnasiumVectorEnv:
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
-        from .env import check_actions, refuse_actions
-
-        if not self._is_reset:
-            raise EnvError(f"{self.name}: call reset before step")
-        space, theirs = self.action_space, self.env.single_action_space
-        actions = check_actions(self.name, space, self.num_envs, actions)
-        refuse_actions(self.name, space, actions)
-        actions = actions if hasattr(space, "n") else actions.astype(theirs.dtype, copy=False)
+        actions = self._checked(actions)
+        if not hasattr(self.action_space, "n"):
+            actions = actions.astype(self.env.single_action_space.dtype, copy=False)
         try:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         except Exception as error:
@@ -189,14 +199,23 @@ class GymnasiumVectorEnv:
         self._steps += 1
         return self._observed(observation), np.asarray(reward, np.float64), terminated, truncated, info
 
+    def _checked(self, actions):
+        """Return the actions of all copies as an array; EnvError if one is out of range."""
+        from .env import check_actions, refuse_actions
+
+        if not self._is_reset:
+            raise EnvError(f"{self.name}: call reset before step")
+        actions = check_actions(self.name, self.action_space, self.num_envs, actions)
+        refuse_actions(self.name, self.action_space, actions)
+        return actions
+
     def flat(self, observation: Any) -> Any:
         """Return one of Gymnasium's observations as agents see it, and anything else as it is."""
         from gymnasium import spaces
 
-        space = self.env.single_observation_space
-        if isinstance(space, spaces.Box) or not space.contains(observation):
+        if isinstance(self.their_space, spaces.Box) or not self.their_space.contains(observation):
             return observation
-        return spaces.utils.flatten(space, observation)
+        return spaces.utils.flatten(self.their_space, observation)
 
     @property
     def state(self) -> Any:

@@ -59,6 +59,7 @@ from .mcts.search import MCTS as MCTS
 from .policy import Policy as Policy
 from .spaces import Box as Box
 from .spaces import Discrete as Discrete
+from .spaces import MultiDiscrete as MultiDiscrete
 from .testing.env import check_env as check_env
 from .testing.game import check_game as check_game
 from .training.agent import Agent as Agent

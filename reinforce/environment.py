@@ -155,6 +155,10 @@ class Environment:
             raise EnvError(
                 f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}"
             )
+        if getattr(action, "start", 0):
+            raise EnvError(
+                f"{self.name}: actions are numbered from 0, got {action!r} (add the start in the rule `step`)"
+            )
         if self.has_masks and not isinstance(action, Discrete):
             raise EnvError(f"{self.name}: action_mask belongs to Discrete actions, got {action!r}")
 

@@ -21,7 +21,18 @@ from triskele.core.nn import static
 from . import storage
 from .errors import CheckpointError, EnvError
 
-__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normalizer", "Policy", "SquashedGaussian", "units"]
+__all__ = [
+    "Bytes",
+    "Categorical",
+    "Flat",
+    "Gaussian",
+    "Greedy",
+    "MultiCategorical",
+    "Normalizer",
+    "Policy",
+    "SquashedGaussian",
+    "units",
+]
 
 _FORBIDDEN = -1e8  # logit of a masked action: exp of it is 0, and products with 0 stay 0
 _LARGEST = 1 << 30  # bytes of a layer's output that a policy from a file may have for one observation
@@ -42,6 +53,17 @@ class Flat:
 
 @short_repr
 @dataclass(frozen=True)
+class Bytes:
+    """A network whose input is bytes, which it sees as float32."""
+
+    network: Any
+
+    def __call__(self, x):
+        return self.network(x.astype(np.float32))
+
+
+@short_repr
+@dataclass(frozen=True)
 class Categorical:
     """One of several actions, with probabilities softmax(network(x)).
 
@@ -49,6 +71,8 @@ class Categorical:
     ----------
     network : callable tree
         Observations [N, ...] to logits [N, actions].
+    start : int
+        What the environment calls the first action.
 
     Examples
     --------
@@ -58,6 +82,7 @@ class Categorical:
     """
 
     network: Any
+    start: int = static(default=0)
 
     def logits(self, x, mask=None):
         """[N, actions]; forbidden ones (mask False) are so low that their probability is 0."""
@@ -65,22 +90,18 @@ class Categorical:
         return logits if mask is None else np.where(mask, logits, np.float32(_FORBIDDEN))
 
     def mode(self, x, mask=None):
-        """The most probable action, [N]."""
-        return np.argmax(self.logits(x, mask), axis=-1)
+        """The most probable action as the environment takes it, [N]."""
+        return _from(self.start, np.argmax(self.logits(x, mask), axis=-1))
 
     def noise(self, rng, shape, size):
         """Draw the noise for `sample`, (*shape, actions) float32, from a NumPy generator or a key of `core.random`."""
-        if not isinstance(rng, np.random.Generator):
-            return random.gumbel(rng, (*shape, size), dtype=np.float32)
-        drawn = rng.standard_exponential((*shape, size), np.float32)
-        # Gumbel's distribution; once in 10 million draws 0 comes
-        return -np.log(np.maximum(drawn, np.finfo(np.float32).tiny))
+        return _gumbel(rng, (*shape, size))
 
     def sample(self, x, noise, mask=None):
         """(action, the action as the environment takes it, log probability), each [N]; by the Gumbel-max trick."""
         logits = self.logits(x, mask)
         action = np.argmax(logits + noise, axis=-1)
-        return action, action, _pick(nn.log_softmax(logits), action)
+        return action, _from(self.start, action), _pick(nn.log_softmax(logits), action)
 
     def log_prob_entropy(self, x, action, mask=None):
         """Log probability of actions [N] (int), and entropy, each [N]."""
@@ -88,8 +109,74 @@ class Categorical:
         return _pick(log_p, action), -np.sum(np.exp(log_p) * log_p, axis=-1)
 
 
+@short_repr
+@dataclass(frozen=True)
+class MultiCategorical:
+    """Several independent actions, each with probabilities of its own.
+
+    Attributes
+    ----------
+    network : callable tree
+        Observations [N, ...] to the logits of all actions in a row, [N, sum(counts)].
+    counts, start : tuple of int
+        Number of values of each of the k actions, and the smallest one.
+    shape : tuple of int
+        Shape in which the environment takes them.
+    """
+
+    network: Any
+    counts: tuple[int, ...] = static()
+    start: tuple[int, ...] = static()
+    shape: tuple[int, ...] = static()
+
+    def _spread(self, row):
+        """Numbers [N, sum(counts)] as [N, k, max(counts)]; where an action has fewer values, as if forbidden."""
+        counts = np.array(self.counts)[:, None]
+        column = np.arange(counts.max())
+        place = np.minimum(column, counts - 1) + (np.cumsum(counts) - counts[:, 0])[:, None]
+        return np.where(column < counts, np.take(row, place, axis=-1), np.float32(_FORBIDDEN))
+
+    def _played(self, action):
+        return np.reshape(action + np.array(self.start), (-1, *self.shape))
+
+    def mode(self, x, _mask=None):
+        """The most probable actions as the environment takes them, [N, *shape]."""
+        return self._played(np.argmax(self._spread(self.network(x)), axis=-1))
+
+    def noise(self, rng, shape, size):
+        """See `Categorical.noise`; `size` is sum(counts)."""
+        return _gumbel(rng, (*shape, size))
+
+    def sample(self, x, noise, _mask=None):
+        """(actions [N, k] numbered from 0, as the environment takes them, log probability [N])."""
+        logits = self._spread(self.network(x))
+        action = np.argmax(logits + self._spread(noise), axis=-1)
+        return action, self._played(action), np.sum(_pick(nn.log_softmax(logits), action), axis=-1)
+
+    def log_prob_entropy(self, x, action, _mask=None):
+        """Log probability of actions [N, k] (int), and entropy, each [N]: sums over the k actions."""
+        log_p = nn.log_softmax(self._spread(self.network(x)))
+        return np.sum(_pick(log_p, action), axis=-1), -np.sum(np.exp(log_p) * log_p, axis=(-2, -1))
+
+
 def _pick(values, action):
-    return np.take_along_axis(values, action[:, None], axis=-1)[:, 0]
+    return np.take_along_axis(values, action[..., None], axis=-1)[..., 0]
+
+
+def _from(start, action):
+    return action + start if start else action
+
+
+def _shaped(action, shape):
+    """[N, k] as [N, *shape]; () stands for one axis."""
+    return np.reshape(action, (-1, *shape)) if shape else action
+
+
+def _gumbel(rng, shape):
+    if not isinstance(rng, np.random.Generator):
+        return random.gumbel(rng, shape, dtype=np.float32)
+    # once in 10 million draws 0 comes
+    return -np.log(np.maximum(rng.standard_exponential(shape, np.float32), np.finfo(np.float32).tiny))
 
 
 def _normal(rng, shape):
@@ -101,14 +188,17 @@ def _normal(rng, shape):
 @short_repr
 @dataclass(frozen=True)
 class Greedy:
-    """The action of the highest value; `network` gives values [N, actions] of observations [N, ...]."""
+    """The action of the highest value; `network` gives values [N, actions] of observations [N, ...], from the action
+    `start` on.
+    """
 
     network: Any
+    start: int = static(default=0)
 
     def mode(self, x, mask=None):
         """[N]"""
         values = self.network(x)
-        return np.argmax(values if mask is None else np.where(mask, values, -np.inf), axis=-1)
+        return _from(self.start, np.argmax(values if mask is None else np.where(mask, values, -np.inf), axis=-1))
 
 
 def units(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -132,12 +222,14 @@ class Gaussian:
     low: tuple[float, ...] = static()  # k bounds
     high: tuple[float, ...] = static()
     scaled: bool = static(default=False)  # -1 and 1 of the distribution are `low` and `high` where both are finite
+    shape: tuple[int, ...] = static(default=())  # in which the environment takes them, if of several axes
 
     def _cut(self, action):
         if self.scaled:
             unit, middle = units(self.low, self.high)
             action = middle + action * unit
-        return np.clip(action, np.array(self.low, np.float32), np.array(self.high, np.float32))
+        action = np.clip(action, np.array(self.low, np.float32), np.array(self.high, np.float32))
+        return _shaped(action, self.shape)
 
     def mode(self, x, mask=None):
         """[N, k]"""
@@ -167,6 +259,7 @@ class SquashedGaussian:
     network: Any  # observations (N, ...) to means and log widths (N, 2 k); the latter are brought to [-5, 2] by tanh
     low: tuple[float, ...] = static()  # k finite bounds
     high: tuple[float, ...] = static()
+    shape: tuple[int, ...] = static(default=())  # in which the environment takes actions, if of several axes
 
     def _parameters(self, x):
         out = self.network(x)
@@ -176,7 +269,7 @@ class SquashedGaussian:
     def mode(self, x, mask=None):
         """[N, k]"""
         unit, middle = units(self.low, self.high)
-        return np.tanh(self._parameters(x)[0]) * unit + middle
+        return _shaped(np.tanh(self._parameters(x)[0]) * unit + middle, self.shape)
 
     def noise(self, rng, shape, size):
         """Draw the noise for `sample`, (*shape, k) float32, from a NumPy generator or a key of `core.random`."""
@@ -193,7 +286,7 @@ class SquashedGaussian:
         slope = 2 * (math.log(2) - u - nn.softplus(-2 * u))
         log_p = np.sum(-0.5 * noise * noise - log_std - _HALF_LOG_2PI - slope, axis=-1)
         action = np.tanh(u)
-        return action, action * unit + middle, log_p
+        return action, _shaped(action * unit + middle, self.shape), log_p
 
 
 @short_repr
@@ -216,7 +309,7 @@ class Policy:
 
     Attributes
     ----------
-    head : Categorical, Greedy, Gaussian or SquashedGaussian
+    head : Categorical, MultiCategorical, Greedy, Gaussian or SquashedGaussian
     observation_shape : tuple of int
     normalizer : Normalizer, optional
     num_actions : int, optional
@@ -281,7 +374,7 @@ class Policy:
         if rng is None or not hasattr(self.head, "sample"):
             action = self.head.mode(x, mask)
         else:
-            size = self.num_actions or len(self.head.low)
+            size = self.num_actions or sum(getattr(self.head, "counts", ())) or len(self.head.low)
             action = self.head.sample(x, self.head.noise(rng, (len(x),), size), mask)[1]
         return action[0] if single else action
 

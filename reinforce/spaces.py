@@ -1,4 +1,4 @@
-"""Spaces of actions and observations: `Box` and `Discrete`, as Gymnasium defines them."""
+"""Spaces of actions and observations: `Box`, `Discrete` and `MultiDiscrete`, as Gymnasium defines them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triskele.core.extend import check
 
 from .errors import EnvError
 
-__all__ = ["Box", "Discrete", "Space"]
+__all__ = ["Box", "Discrete", "MultiDiscrete", "Space"]
 
 
 class Space:
@@ -53,18 +53,18 @@ class Space:
 
 
 class Discrete(Space):
-    """The numbers 0 ... n - 1.
+    """The numbers start ... start + n - 1.
 
     Parameters
     ----------
     n : int
-    start : int, optional
-        Must be 0; Gymnasium's space of this name has it.
+    start : int
+        The smallest number; 0 for environments of this package.
 
     Raises
     ------
     EnvError
-        If `n` is not at least 1, or `start` not 0.
+        If `n` is not at least 1, or `start` not an integer.
 
     Examples
     --------
@@ -74,38 +74,103 @@ class Discrete(Space):
     """
 
     def __init__(self, n: int, start: int = 0):
-        if isinstance(start, bool) or start != 0:
-            raise EnvError(f"Discrete: actions are numbered from 0, got start={start!r} (add it in the rule `step`)")
         check.integer(n, "Discrete: n", 1, error=EnvError)
-        self.n, self.shape, self.dtype = int(n), (), np.dtype(np.int64)
+        check.integer(start, "Discrete: start", error=EnvError)
+        self.n, self.start, self.shape, self.dtype = int(n), int(start), (), np.dtype(np.int64)
 
     def contains(self, x: Any) -> bool:
         """Return True if `x` is an integer in range."""
         if isinstance(x, (bool, np.bool_)):
             return False
         try:
-            return 0 <= operator.index(x) < self.n
+            return 0 <= operator.index(x) - self.start < self.n
         except TypeError:
             return False
 
     def sample(self, seed: int, count: int | None = None) -> np.ndarray:
         """Uniform; see `Space.sample`."""
-        return np.asarray(random.randint(random.key(seed), 0, self.n, () if count is None else (count,)))
+        shape = () if count is None else (count,)
+        return np.asarray(random.randint(random.key(seed), self.start, self.start + self.n, shape))
 
     def to_gymnasium(self) -> Any:
         """gymnasium.spaces.Discrete."""
         from gymnasium import spaces
 
-        return spaces.Discrete(self.n)
+        return spaces.Discrete(self.n, start=self.start)
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Discrete) and self.n == other.n
+        return isinstance(other, Discrete) and (self.n, self.start) == (other.n, other.start)
 
     def __hash__(self) -> int:
-        return hash(self.n)
+        return hash((self.n, self.start))
 
     def __repr__(self) -> str:
-        return f"Discrete({self.n})"
+        return f"Discrete({self.n}{f', start={self.start}' if self.start else ''})"
+
+
+class MultiDiscrete(Space):
+    """Arrays of integers, element i of which is one of the numbers start[i] ... start[i] + nvec[i] - 1.
+
+    Parameters
+    ----------
+    nvec : array_like of int
+        Number of values of each element; its shape is that of the space.
+    start : array_like of int
+        The smallest value of each element.
+
+    Raises
+    ------
+    EnvError
+        If a number in `nvec` is not at least 1, or `nvec` and `start` do not hold integers of matching shapes.
+
+    Examples
+    --------
+    >>> from triskele.reinforce import MultiDiscrete
+    >>> MultiDiscrete([3, 2]).contains([2, 1]), MultiDiscrete([3, 2]).contains([1, 2])
+    (True, False)
+    """
+
+    def __init__(self, nvec: Any, start: Any = 0):
+        counts, first = np.asarray(nvec), np.asarray(start)
+        fits = counts.dtype.kind in "iu" and counts.ndim > 0 and counts.size > 0 and first.dtype.kind in "iu"
+        if not fits or (counts < 1).any() or first.shape not in ((), counts.shape):
+            raise EnvError(
+                f"MultiDiscrete: nvec must hold integers >= 1 and start as many integers, got {nvec!r:.60} and "
+                f"{start!r:.60}"
+            )
+        self.nvec, self.shape, self.dtype = counts.astype(np.int64), counts.shape, np.dtype(np.int64)
+        self.start = np.broadcast_to(first.astype(np.int64), self.shape)
+
+    def contains(self, x: Any) -> bool:
+        """Return True if `x` is an array of integers of this shape in range."""
+        x = np.asarray(x)
+        inside = x.shape == self.shape and x.dtype.kind in "iu"
+        return bool(inside and np.all((self.start <= x) & (x < self.start + self.nvec)))
+
+    def sample(self, seed: int, count: int | None = None) -> np.ndarray:
+        """Uniform; see `Space.sample`."""
+        shape = self.shape if count is None else (count, *self.shape)
+        return np.asarray(random.randint(random.key(seed), self.start, self.start + self.nvec, shape))
+
+    def to_gymnasium(self) -> Any:
+        """gymnasium.spaces.MultiDiscrete."""
+        from gymnasium import spaces
+
+        return spaces.MultiDiscrete(self.nvec.copy(), start=self.start.copy())
+
+    def __eq__(self, other: Any) -> bool:
+        return (
+            isinstance(other, MultiDiscrete)
+            and np.array_equal(self.nvec, other.nvec)
+            and np.array_equal(self.start, other.start)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.nvec.tobytes(), self.start.tobytes()))
+
+    def __repr__(self) -> str:
+        start = f", start={self.start.tolist()}" if self.start.any() else ""
+        return f"MultiDiscrete({self.nvec.tolist()}{start})"
 
 
 class Box(Space):

@@ -12,6 +12,7 @@ from triskele.core.extend import check, optional
 
 from ..errors import GameError
 from ..game import CHANCE
+from ..gymnasium_spaces import leaves
 from .cloning import clone
 from .python_game import PythonGame
 
@@ -46,8 +47,8 @@ def from_gymnasium(
     Raises
     ------
     GameError
-        If actions are not discrete, or nothing limits the length; when playing, if a step draws random numbers and
-        `samples` is not given.
+        If actions are not discrete, observations are of no fixed size, or nothing limits the length; when playing, if a
+        step draws random numbers and `samples` is not given.
 
     References
     ----------
@@ -103,6 +104,7 @@ class GymnasiumGame(PythonGame):
         self._horizon = min(limits)
         self.max_length = self._horizon * (2 if self._samples > 1 else 1)
         space = env.observation_space
+        list(leaves(f"from_gymnasium: {self.name}", space, GameError))  # refuses those of no fixed size
         self._flatten = None if isinstance(space, Box) else lambda seen: utils.flatten(space, seen)
         self.observation_shape = space.shape if isinstance(space, Box) else (utils.flatdim(space),)
 

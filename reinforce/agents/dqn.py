@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +16,11 @@ from ..buffers.n_step import Transitions
 from ..buffers.prioritized import PrioritizedReplayBuffer
 from ..buffers.replay import ReplayBuffer
 from ..errors import EnvError
-from ..policy import Flat, Greedy, Policy
+from ..policy import Greedy, Policy
 from ..spaces import Discrete
 from ..training.agent import Agent
 from ..training.rollout import Rollout
-from .networks import Dueling, perceptron
+from .networks import Dueling, on_bytes, perceptron, sighted
 
 __all__ = ["DQN"]
 
@@ -30,7 +30,8 @@ _REPORT = 500  # steps between reports, about
 class DQN(Agent):
     """Q-learning with a network, a replay buffer and a target network, for discrete actions.
 
-    Observations and rewards are taken as they are, and should be of the order of 1.
+    Observations and rewards are taken as they are, and should be of the order of 1; images pass through convolutions,
+    as those of `PPO` do.
 
     Parameters
     ----------
@@ -134,7 +135,9 @@ class DQN(Agent):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
-        action = check.kind(self.env.action_space, Discrete, "DQN: actions", "Discrete", error=EnvError)
+        action = check.kind(
+            self.env.action_space, Discrete, "DQN: actions", "Discrete", error=EnvError, hint="PPO takes all others"
+        )
         self._key, weights = random.split(random.key(seed))
         self.network = _network(weights, self.env, self.settings)
         self.target_network = self.network
@@ -142,14 +145,14 @@ class DQN(Agent):
         self.iteration = self.updates = 0
         self.loss: float | None = None
         options: dict[str, Any] = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}
-        spaces = self.env.observation_space, action
-        self._num_actions = action.n
+        spaces = self.env.observation_space, Discrete(action.n)  # as the network numbers them
+        self._num_actions, self._start = action.n, action.start
         self._buffer: ReplayBuffer = (
             PrioritizedReplayBuffer(buffer_size, *spaces, alpha=alpha, **options)
             if prioritized
             else ReplayBuffer(buffer_size, *spaces, **options)
         )
-        self._rollout = Rollout(self.env, act, train_every // num_envs)
+        self._rollout = Rollout(self.env, functools.partial(act, start=self._start), train_every // num_envs)
         # its targets would value actions that are forbidden
         if getattr(self.env, "has_masks", False) or self._rollout.masks is not None:
             raise EnvError(
@@ -244,7 +247,7 @@ class DQN(Agent):
     @property
     def policy(self) -> Policy:
         """Return the learned state; see `Agent`."""
-        return Policy(Greedy(self.network), self.env.observation_space.shape, None, self._num_actions)
+        return Policy(Greedy(self.network, self._start), self.env.observation_space.shape, None, self._num_actions)
 
 
 def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
@@ -262,14 +265,14 @@ def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
     return core.stop_gradient(batch.rewards + batch.discounts * best)
 
 
-def act(model, x, noise, mask=None):
-    """Epsilon-greedy policy that `Rollout` runs in every step; noise [N, 1 + actions] is
-    uniform.
+def act(model, x, noise, mask=None, start=0):
+    """Epsilon-greedy policy that `Rollout` runs in every step; noise [N, 1 + actions] is uniform, and the environment
+    calls the first action `start`.
     """
     network, epsilon = model
     action = np.where(noise[:, 0] < epsilon, np.argmax(noise[:, 1:], axis=-1), np.argmax(network(x), axis=-1))
     zero = np.zeros_like(noise[:, 0])
-    return action, action, zero, zero
+    return action, action + start if start else action, zero, zero
 
 
 def noise(key, iteration, shape):
@@ -278,24 +281,24 @@ def noise(key, iteration, shape):
 
 
 def _network(key, env, s):
-    observation, actions = env.observation_space, int(env.action_space.n)
-    if not hasattr(observation, "low"):
-        raise EnvError(f"DQN: observations must be a Box, got {observation}")
-    network, sizes = s.network, [math.prod(observation.shape), *s.hidden]
-    if network is None and s.dueling:
+    space, actions = env.observation_space, int(env.action_space.n)
+
+    def made(n):
+        """Layers on n numbers."""
+        if not s.dueling:
+            return perceptron(key, [n, *s.hidden, actions], s.activation)
         body, value, advantages = random.split(key, 3)
-        network = Dueling(
-            perceptron(body, sizes, s.activation),
-            perceptron(value, [sizes[-1], 1]),
-            perceptron(advantages, [sizes[-1], actions]),
+        last = [n, *s.hidden][-1]
+        return Dueling(
+            perceptron(body, [n, *s.hidden], s.activation),
+            perceptron(value, [last, 1]),
+            perceptron(advantages, [last, actions]),
             s.activation,
         )
-    elif network is None:
-        network = perceptron(key, [*sizes, actions], s.activation)
-    if s.network is None and len(observation.shape) != 1:
-        network = Flat(network, len(observation.shape))
-    x = np.zeros((2, *observation.shape), np.float32)
-    if not callable(network) or np.shape(out := network(x)) != (2, actions):
-        got = type(network).__name__ if not callable(network) else f"shape {np.shape(out)} for two"
-        raise EnvError(f"DQN: network must give {actions} values for each observation {observation.shape}, got {got}")
+
+    network = sighted(key, space, made) if s.network is None else on_bytes(space, s.network)
+    x = np.zeros((2, *space.shape), space.dtype)
+    if s.network is not None and not callable(s.network) or np.shape(out := network(x)) != (2, actions):
+        got = f"shape {np.shape(out)} for two" if callable(s.network) else type(s.network).__name__
+        raise EnvError(f"DQN: network must give {actions} values for each observation {space.shape}, got {got}")
     return network

@@ -17,6 +17,7 @@ from ..game import Game
 from ..mcts.policies.gumbel import Gumbel
 from ..mcts.policies.muzero_puct import MuZeroPUCT
 from ..policy import Categorical, Policy
+from ..spaces import Discrete
 from ..training.agent import Agent
 from ..training.evaluation import Evaluation
 from .muzero_network import MuZeroNetwork, PolicyNetwork, Support
@@ -141,8 +142,9 @@ class GumbelMuZero(Agent):
         )
         s = self.settings
         self._check(s)
-        actions: int = self.env.action_space.n  # type: ignore[union-attr]  # `_check` has looked
-        self.network = MuZeroNetwork.init(random.key(seed), self.env.observation_space.shape, actions, s)
+        space: Any = self.env.action_space
+        actions, self.first_action = int(space.n), int(space.start)
+        self.network = MuZeroNetwork.init(random.key(seed), self.env.observation_space, actions, s)
         self.moments = optim.Adam().init(self.network)
         self.iteration = self.updates = 0
         self._player = MuZeroActor(self.env, s, self.network)
@@ -150,7 +152,7 @@ class GumbelMuZero(Agent):
         self._buffer = TrajectoryBuffer(
             s.buffer_size,
             self.env.observation_space,
-            self.env.action_space,
+            Discrete(actions),  # as the networks number them
             num_envs=s.num_envs,
             extras=kinds,
             seed=seed,
@@ -188,8 +190,6 @@ class GumbelMuZero(Agent):
             raise EnvError(
                 f"GumbelMuZero: actions must be Discrete, got {self.env.action_space} (PPO and SAC take others)"
             )
-        if not hasattr(self.env.observation_space, "low"):
-            raise EnvError(f"GumbelMuZero: observations must be a Box, got {self.env.observation_space}")
 
     # -- one iteration -------------------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class GumbelMuZero(Agent):
         """The policy of the networks alone, without search; see `Agent`."""
         n = self.network
         return Policy(
-            Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions)),
+            Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions), self.first_action),
             self.env.observation_space.shape,
             None,
             n.num_actions,

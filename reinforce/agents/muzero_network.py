@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from triskele.core.nn import static
 from ..errors import EnvError
 from ..policy import Flat
 from ..value_transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
+from .networks import Sighted, eyes_of
 
 __all__ = ["MuZeroNetwork", "PolicyNetwork", "Support", "scaled"]
 
@@ -95,7 +96,7 @@ class MuZeroNetwork:
     support: Support = static(default=Support())
 
     @classmethod
-    def init(cls, key: Any, observation_shape: Sequence[int], num_actions: int, settings: Any) -> MuZeroNetwork:
+    def init(cls, key: Any, space: Any, num_actions: int, settings: Any) -> MuZeroNetwork:
         """Return the networks of `GumbelMuZero`'s settings: the user's, checked, and for others perceptrons, whose
         policy is uniform and whose values and rewards are 0 at first.
         """
@@ -105,12 +106,12 @@ class MuZeroNetwork:
         def network(key, n_in, n_out):
             return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
 
-        first = (
-            Flat(network(keys[0], math.prod(observation_shape), s.embedding), len(observation_shape))
-            if s.representation is None
-            else s.representation
-        )
-        size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
+        eyes, n = eyes_of(random.fold_in(keys[0], 1), space)
+        first = s.representation
+        if first is None:
+            first = network(keys[0], n, s.embedding)
+            first = Flat(first, len(space.shape)) if eyes is None else Sighted(eyes, first)
+        size = _width("representation", first, np.zeros((2, *space.shape), np.float32))
         second = _silent(network(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
         _width("dynamics", second, np.zeros((2, size + num_actions), np.float32), size + bins)
         third = _silent(network(keys[2], size, num_actions + bins), 0) if s.prediction is None else s.prediction

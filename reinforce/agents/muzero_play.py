@@ -46,7 +46,8 @@ class MuZeroActor:
             seed = (self.settings.seed * 0x9E3779B97F4A7C15 + collection * steps + t) % 2**63
             found = self._search(self.observations[t].astype(np.float32), legal, network, seed)
             self.actions[t], self.policies[t] = found.action, found.policy
-            observation, self.rewards[t], self.terminated[t], self.truncated[t], info = self.env.step(self.actions[t])
+            played = self.actions[t] + self.env.action_space.start
+            observation, self.rewards[t], self.terminated[t], self.truncated[t], info = self.env.step(played)
             self.observations[t + 1] = self._finite(observation)
             legal = self._allowed(info, self.terminated[t] | self.truncated[t])
         self.position = {"observation": self.observations[-1].copy(), "mask": legal}
@@ -87,7 +88,7 @@ class Planner:
                 else replace(search, dirichlet=(1.0, 0.0), temperature=0.0)
             )
         self._search = MuZero(learned_model(agent.network, agent.settings), simulations, search)
-        self._seed, self._calls = seed, 0
+        self._seed, self._calls, self._start = seed, 0, agent.first_action
 
     def __call__(self, observation: Any, *, rng: Any = None, mask: Any = None) -> Any:
         """The action for one observation, or actions [N] for several."""
@@ -102,7 +103,7 @@ class Planner:
         self._calls += 1
         mask = None if mask is None else np.reshape(np.asarray(mask, bool), (1 if single else len(x), -1))
         action = self._search(x[None] if single else x, mask, seed=(self._seed * 2**32 + self._calls) % 2**63).action
-        return action[0] if single else action
+        return (action[0] if single else action) + self._start
 
 
 def learned_model(network: MuZeroNetwork, settings: Any) -> LearnedModel:

@@ -10,8 +10,25 @@ from typing import Any
 import numpy as np
 
 from triskele.core import nn, random
+from triskele.core.nn import static
 
-__all__ = ["Dueling", "Logits", "PolicyValue", "perceptron"]
+from ..policy import Bytes, Flat
+
+__all__ = [
+    "Convolutions",
+    "Dueling",
+    "Logits",
+    "PolicyValue",
+    "Sighted",
+    "eyes_of",
+    "on_bytes",
+    "perceptron",
+    "sighted",
+]
+
+# (channels, window, stride) of the convolutions of Mnih et al., Nature 518 (2015) 529, Methods
+_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+_LEAST = 36  # rows and columns, of which the last of them leaves one
 
 
 def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -> nn.MLP:
@@ -34,6 +51,66 @@ def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -
 
 
 @dataclass(frozen=True)
+class Convolutions:
+    """Images of bytes [N, rows, columns, channels], scaled to [0, 1], through convolutions with a ReLU after each, to
+    features [N, k].
+    """
+
+    layers: tuple[Any, ...]
+    channels_first: bool = static()  # images are [N, channels, rows, columns]
+
+    def __call__(self, x):
+        x = x.astype(np.float32) * np.float32(1 / 255)
+        x = np.transpose(x, (0, 2, 3, 1)) if self.channels_first else x
+        for layer in self.layers:
+            x = nn.relu(layer(x))
+        return np.reshape(x, (np.shape(x)[0], -1))
+
+
+@dataclass(frozen=True)
+class Sighted:
+    """A network on the features of an image."""
+
+    eyes: Convolutions
+    network: Any
+
+    def __call__(self, x):
+        return self.network(self.eyes(x))
+
+
+def eyes_of(key: Any, space: Any) -> tuple[Convolutions | None, int]:
+    """Return what makes features of observations, and their number: None and all of them, unless they are images, bytes
+    from 0 to 255 along three axes. Images of fewer than 36 rows or columns are scaled alone.
+    """
+    shape, size = space.shape, math.prod(space.shape)
+    if space.dtype != np.uint8 or len(shape) != 3 or np.any(space.low != 0) or np.any(space.high != 255):
+        return None, size
+    channels_first = shape[0] < min(shape[1:])
+    channels, *sides = shape if channels_first else (shape[2], *shape[:2])
+    layers: list[Any] = []
+    for k, (n, window, stride) in zip(
+        random.split(key, 3), _CONVOLUTIONS if min(sides) >= _LEAST else (), strict=False
+    ):
+        layers.append(nn.Conv2d(k, channels, n, window, stride=stride, padding="valid"))
+        channels, sides = n, [(side - window) // stride + 1 for side in sides]
+    return Convolutions(tuple(layers), channels_first), channels * math.prod(sides)
+
+
+def sighted(key: Any, space: Any, make: Callable[[int], Any]) -> Any:
+    """Return ``make(n)``, a network on n numbers, as one on observations of a space, of any number of axes."""
+    eyes, size = eyes_of(random.fold_in(key, 1), space)
+    network = make(size)
+    if eyes is not None:
+        return Sighted(eyes, network)
+    return on_bytes(space, network if len(space.shape) == 1 else Flat(network, len(space.shape)))
+
+
+def on_bytes(space: Any, network: Any) -> Any:
+    """Return a network on float32 as one on observations of a space, which may be bytes."""
+    return Bytes(network) if space.dtype == np.uint8 else network
+
+
+@dataclass(frozen=True)
 class Dueling:
     """Values of actions: the value of the observation plus advantages, from which their mean is subtracted (Wang et al.
     2016, eq. 9, arXiv:1511.06581).
@@ -42,7 +119,7 @@ class Dueling:
     body: Any  # observations (N, ...) to features (N, k)
     value: Any  # features to (N, 1)
     advantages: Any  # features to (N, actions)
-    activation: Callable = nn.static(default=nn.relu)  # between body and heads
+    activation: Callable = static(default=nn.relu)  # between body and heads
 
     def __call__(self, x):
         features = self.activation(self.body(x))

@@ -15,12 +15,13 @@ from triskele.core.nn import init
 
 from ..distribution.actors import Port
 from ..errors import EnvError
-from ..policy import Categorical, Flat, Gaussian, Policy, units
+from ..policy import Categorical, Gaussian, MultiCategorical, Policy, units
 from ..returns import gae
 from ..training.agent import Agent
 from ..training.normalize import ReturnScale, RunningMoments
 from ..training.rollout import Rollout
 from ..vector.env import make
+from .networks import Sighted, on_bytes, sighted
 
 __all__ = ["PPO"]
 
@@ -56,7 +57,11 @@ class ActorCritic:
 
 
 class PPO(Agent):
-    """Policy gradients with clipped probability ratios, for discrete, masked and continuous actions.
+    """Policy gradients with clipped probability ratios, for discrete, masked and continuous actions, and for several
+    discrete ones at once (`MultiDiscrete`), which are drawn independently.
+
+    Images (bytes from 0 to 255 along three axes, of at least 36 rows and columns) pass through the convolutions of Mnih
+    et al. 2015 before the hidden layers.
 
     Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step which are
     allowed. Where CleanRL's defaults differ for continuous actions, those follow a slash.
@@ -111,8 +116,7 @@ class PPO(Agent):
     ValueError
         For a hyper-parameter out of range.
     EnvError
-        If the environment cannot be made, or has other spaces than a Box for observations, and Discrete or a Box for
-        actions.
+        If the environment cannot be made, or its spaces are not supported.
 
     References
     ----------
@@ -164,9 +168,8 @@ class PPO(Agent):
     ):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         probe = make(env, seed=seed)
-        discrete = hasattr(probe.action_space, "n")
         probe.close()
-        usual = _DISCRETE if discrete else _CONTINUOUS
+        usual = _CONTINUOUS if hasattr(probe.action_space, "low") else _DISCRETE
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
         self.check_settings(
@@ -183,6 +186,8 @@ class PPO(Agent):
         self.check_layers()
         model = _networks(random.key(seed), self.env, s)
         self._noise = model.actor.noise
+        # convolutions scale images themselves
+        self._normalizes = s.normalize and not any(isinstance(x, Sighted) for x in (model.actor.network, model.critic))
         leaves, self._structure = core.tree.flatten(model)
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every iteration
         self.moments = optim.Adam().init(self.weights)
@@ -190,8 +195,7 @@ class PPO(Agent):
         observations = self.env.observation_space.shape
         self.observation_moments = RunningMoments.start(observations)
         self.return_scale = ReturnScale.start(s.num_envs)
-        action: Any = self.env.action_space
-        self._noise_size = action.n if discrete else math.prod(action.shape)
+        self._noise_size = _outputs(self.env.action_space)
         self._act = core.jit(_acting(self._structure))
         self._player = PPOActor(self.env, self._act, self._noise, self._noise_size, s)
         self._rollout = self._player.rollout
@@ -247,7 +251,7 @@ class PPO(Agent):
     @property
     def parameters(self) -> tuple[Any, Any]:
         """Weights, and the normalizer of observations or None."""
-        return self.weights, self.observation_moments.normalizer() if self.settings.normalize else None
+        return self.weights, self.observation_moments.normalizer() if self._normalizes else None
 
     def learn_from(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Estimate advantages and update; see `Agent`."""
@@ -271,8 +275,9 @@ class PPO(Agent):
         self.check_finite("what the networks give", x["values"], x["log_probs"])
         copies = slice(int(x["first"]), int(x["first"]) + rewards.shape[1])
         valid = self.episodes.add(rewards, terminated, truncated, copies)
-        if s.normalize:
+        if self._normalizes:
             self.observation_moments.add(x["observations"][:-1].reshape(-1, *x["observations"].shape[2:]))
+        if s.normalize:
             rewards = self.return_scale.scaled(rewards, terminated, truncated, s.discount, copies)
         advantages = gae(
             rewards.astype(np.float32),
@@ -337,8 +342,7 @@ class PPO(Agent):
     def policy(self) -> Policy:
         """Return the learned state; see `Agent`."""
         space = self.env.action_space
-        normalizer = self.observation_moments.normalizer() if self.settings.normalize else None
-        return Policy(self.model.actor, self.env.observation_space.shape, normalizer, getattr(space, "n", None))
+        return Policy(self.model.actor, self.env.observation_space.shape, self.parameters[1], getattr(space, "n", None))
 
 
 class PPOActor:
@@ -476,41 +480,57 @@ def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[
 
 
 def _networks(key, env, s):
-    observation, action = env.observation_space, env.action_space
-    if not hasattr(observation, "low"):
-        raise EnvError(f"PPO: observations must be a Box, got {observation}")
-    discrete = hasattr(action, "n")
-    size = int(action.n) if discrete else math.prod(action.shape)
-    if not discrete and len(action.shape) != 1:
-        raise EnvError(f"PPO: actions must be Discrete or a Box with one axis, got {action}")
-    actor_key, critic_key = random.split(key)
-    actor = _perceptron(actor_key, observation.shape, s, size, 0.01) if s.actor is None else s.actor
-    critic = _perceptron(critic_key, observation.shape, s, 1, 1.0) if s.critic is None else s.critic
-    x = np.zeros((2, *observation.shape), np.float32)
-    for name, network, width in (("actor", actor, size), ("critic", critic, 1)):
-        if not callable(network) or np.shape(out := network(x)) != (2, width):
-            got = type(network).__name__ if not callable(network) else f"shape {np.shape(out)} for two"
+    space, x = env.observation_space, np.zeros((2, *env.observation_space.shape), env.observation_space.dtype)
+
+    def made(name, key, given, width, gain):
+        """The caller's network, or one of our own."""
+        network = (
+            sighted(key, space, lambda n: _perceptron(key, n, s, width, gain))
+            if given is None
+            else on_bytes(space, given)
+        )
+        if not (given is None or callable(given)) or np.shape(out := network(x)) != (2, width):
+            got = f"shape {np.shape(out)} for two" if callable(given) else type(given).__name__
             raise EnvError(
                 f"PPO: {name} must make {width} number{'s' if width > 1 else ''} of each observation "
-                f"{observation.shape}, got {got}"
+                f"{space.shape}, got {got}"
             )
-    if discrete:
-        return ActorCritic(Categorical(actor), critic)
-    middle = units(action.low, action.high)[1]
-    if (middle < action.low).any() or (middle > action.high).any():
-        raise EnvError(f"PPO: actions must have finite bounds or allow 0, where the policy begins, got {action}")
+        return network
+
+    actor_key, critic_key = random.split(key)
+    actor = made("actor", actor_key, s.actor, _outputs(env.action_space), 0.01)
+    return ActorCritic(_head(actor, env.action_space), made("critic", critic_key, s.critic, 1, 1.0))
+
+
+def _outputs(action):
+    """Number of outputs of the actor."""
+    if hasattr(action, "n"):
+        return action.n
+    return int(np.sum(action.nvec)) if hasattr(action, "nvec") else math.prod(action.shape)
+
+
+def _head(actor, action):
+    """The policy that a network's outputs stand for."""
+    if hasattr(action, "n"):
+        return Categorical(actor, action.start)
+    if hasattr(action, "nvec"):
+        counts, start = (tuple(np.ravel(x).tolist()) for x in (action.nvec, action.start))
+        return MultiCategorical(actor, counts, start, action.shape)
     low, high = (tuple(float(b) for b in np.ravel(bound)) for bound in (action.low, action.high))
-    return ActorCritic(Gaussian(actor, np.zeros(size, np.float32), low, high, scaled=True), critic)
+    middle = units(low, high)[1]
+    if (middle < low).any() or (middle > high).any():
+        raise EnvError(f"PPO: actions must have finite bounds or allow 0, where the policy begins, got {action}")
+    shape = action.shape if len(action.shape) > 1 else ()
+    return Gaussian(actor, np.zeros(len(low), np.float32), low, high, scaled=True, shape=shape)
 
 
-def _perceptron(key, shape, s, outputs, gain):
+def _perceptron(key, inputs, s, outputs, gain):
     """Orthogonal weights, sqrt(2) times for hidden layers and `gain` times for the last, as CleanRL has them."""
-    sizes = [math.prod(shape), *s.hidden, outputs]
+    sizes = [inputs, *s.hidden, outputs]
     gains = [*(math.sqrt(2) for _ in s.hidden), gain]
     keys = random.split(key, len(gains))
     layers = [
         nn.Linear((g * init.orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
         for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)
     ]
-    network = nn.MLP(tuple(layers), s.activation)
-    return network if len(shape) == 1 else Flat(network, len(shape))
+    return nn.MLP(tuple(layers), s.activation)

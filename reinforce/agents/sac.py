@@ -16,10 +16,10 @@ from triskele.core.extend import check
 from ..buffers.n_step import Transitions
 from ..buffers.replay import ReplayBuffer
 from ..errors import EnvError
-from ..policy import Flat, Policy, SquashedGaussian
+from ..policy import Policy, SquashedGaussian
 from ..training.agent import Agent
 from ..training.rollout import Rollout
-from .networks import perceptron
+from .networks import eyes_of, perceptron, sighted
 
 __all__ = ["SAC"]
 
@@ -29,13 +29,15 @@ _WARM_UP = 100  # steps at a time, of those before the first update
 
 @dataclass(frozen=True)
 class Critic:
-    """A network from observations and actions in (-1, 1), side by side, to a value."""
+    """A network from observations, or what `eyes` see in them, and actions in (-1, 1), side by side, to a value."""
 
     network: Any
+    eyes: Any = None
 
     def __call__(self, x, action):
         """[N]"""
-        return self.network(np.concatenate([np.reshape(x, (x.shape[0], -1)), action], axis=-1))[:, 0]
+        x = np.reshape(x, (x.shape[0], -1)).astype(np.float32) if self.eyes is None else self.eyes(x)
+        return self.network(np.concatenate([x, action], axis=-1))[:, 0]
 
 
 class Model(NamedTuple):
@@ -150,10 +152,11 @@ class SAC(Agent):
         self.numbers: dict[str, float | None] = dict.fromkeys(("critic_loss", "actor_loss", "alpha", "entropy"))
         observation = self.env.observation_space
         action: Any = self.env.action_space
-        self._buffer = ReplayBuffer(
-            buffer_size, observation, action, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed
-        )
         self._size = math.prod(action.shape)
+        kind = ((self._size,), np.float32)
+        self._buffer = ReplayBuffer(
+            buffer_size, observation, kind, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed
+        )
         self._range = np.array([action.low, action.high])
         self._entropy = -float(self._size) if entropy is None else float(entropy)
         self._warm_up = Rollout(self.env, explore, math.gcd(learning_starts // num_envs or 1, _WARM_UP))
@@ -304,8 +307,8 @@ def act(actor, x, noise, mask=None):
 
 def explore(bounds, x, noise, mask=None):
     """The same before the first update: any action, by uniform noise."""
-    zero = np.zeros_like(x[:, 0])
-    return 2 * noise - 1, bounds[0] + (bounds[1] - bounds[0]) * noise, zero, zero
+    zero = np.zeros_like(noise[:, 0])
+    return 2 * noise - 1, bounds[0] + (bounds[1] - bounds[0]) * np.reshape(noise, (-1, *bounds.shape[1:])), zero, zero
 
 
 def uniform(key, iteration, shape):
@@ -319,19 +322,21 @@ def normal(key, iteration, shape):
 
 
 def _model(key, env, s):
-    observation, action = env.observation_space, env.action_space
-    if not hasattr(observation, "low"):
-        raise EnvError(f"SAC: observations must be a Box, got {observation}")
+    space, action = env.observation_space, env.action_space
     if (
         not hasattr(action, "low")
-        or len(action.shape) != 1
         or not (np.subtract(action.high, action.low, dtype=np.float64) <= np.finfo(np.float32).max).all()
     ):
-        raise EnvError(f"SAC: actions must be a bounded Box with one axis, got {action}")
-    n, k = math.prod(observation.shape), action.shape[0]
-    keys = random.split(key, 3)
-    network: Any = perceptron(keys[0], [n, *s.hidden, 2 * k], s.activation)
-    network = network if len(observation.shape) == 1 else Flat(network, len(observation.shape))
-    actor = SquashedGaussian(network, tuple(map(float, action.low)), tuple(map(float, action.high)))
-    first, second = (Critic(perceptron(c, [n + k, *s.hidden, 1], s.activation)) for c in keys[1:])
-    return Model(actor, (first, second), (first, second), np.float32(0.0 if s.alpha is None else math.log(s.alpha)))
+        raise EnvError(f"SAC: actions must be a bounded Box, got {action} (PPO takes all others)")
+    k, keys = math.prod(action.shape), random.split(key, 3)
+    network = sighted(keys[0], space, lambda n: perceptron(keys[0], [n, *s.hidden, 2 * k], s.activation))
+    low, high = (tuple(float(b) for b in np.ravel(bound)) for bound in (action.low, action.high))
+    actor = SquashedGaussian(network, low, high, action.shape if len(action.shape) > 1 else ())
+
+    def critic(key):
+        """A critic with eyes of its own."""
+        eyes, n = eyes_of(random.fold_in(key, 1), space)
+        return Critic(perceptron(key, [n + k, *s.hidden, 1], s.activation), eyes)
+
+    critics = critic(keys[1]), critic(keys[2])
+    return Model(actor, critics, critics, np.float32(0.0 if s.alpha is None else math.log(s.alpha)))

@@ -274,8 +274,12 @@ class Agent(_Hints):
     # -- use -----------------------------------------------------------------------------------------------------------
 
     def act(self, observation: Any, *, mask: Any = None) -> Any:
-        """The action of the policy for an observation, or those for a batch; see `Policy`."""
-        return self.policy(observation, mask=mask)
+        """The action of the policy for an observation, or those for a batch; see `Policy`.
+
+        An observation of a Gymnasium environment may be a number, tuple or dictionary, as the environment returns it.
+        """
+        flat = getattr(getattr(self, "env", None), "flat", None)
+        return self.policy(observation if flat is None else flat(observation), mask=mask)
 
     def evaluate(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,14 +31,16 @@ class Rollout:
         self.env, self.length = env, length
         self._act = act if isinstance(act, Jitted) else core.jit(act)
         self._batch: Batch | None = None
-        self.observations = np.zeros((length + 1, n, *shape), np.float32)  # the last row begins the next collection
+        # the last row begins the next collection
+        self.observations = np.zeros((length + 1, n, *shape), env.observation_space.dtype)
         self.log_probs = np.zeros((length, n), np.float32)
         self.values = np.zeros((length + 1, n), np.float32)
         self.rewards = np.zeros((length, n))
         self.terminated, self.truncated = np.zeros((length, n), bool), np.zeros((length, n), bool)
         space = env.action_space
-        discrete = hasattr(space, "n")
-        self.actions = np.zeros((length, n), np.int64) if discrete else np.zeros((length, n, *space.shape), np.float32)
+        # as the policy draws them: numbered from 0, and along one axis
+        axes = (math.prod(space.shape),) if space.shape else ()
+        self.actions = np.zeros((length, n, *axes), np.float32 if hasattr(space, "low") else np.int64)
         self._compiled = env.step_kernel is not None
         self.masks: np.ndarray | None = None  # (length + 1, n, actions), if environments give info["action_mask"]
         self._has_begun = False

@@ -19,7 +19,7 @@ from ..environment import Environment, LaneEnvironment
 from ..errors import EnvError
 from ..rules.first_use import checks
 from ..rules.shipped import is_shipped
-from ..spaces import Box, Discrete
+from ..spaces import Box, Discrete, MultiDiscrete
 from .failures import Raised
 from .stepping import AT_WORK, CONTEXT, LANES, step_kernels
 
@@ -379,7 +379,7 @@ def _copied(environment, num_envs, max_episode_steps, state):
     return env
 
 
-def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any) -> np.ndarray:
+def check_actions(name: str, space: Box | Discrete | MultiDiscrete, num_envs: int, actions: Any) -> np.ndarray:
     """Actions as an array of the space's dtype; EnvError for a wrong dtype or shape."""
     shape = (num_envs, *space.shape)
     if (
@@ -393,21 +393,23 @@ def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any)
         given = np.asarray(actions)
     except ValueError as error:
         raise EnvError(f"{name}: actions must have shape {shape}, got {actions!r:.80}") from error
-    if given.dtype.kind not in ("iu" if isinstance(space, Discrete) else "iuf"):
+    if given.dtype.kind not in ("iuf" if isinstance(space, Box) else "iu"):
         raise EnvError(
-            f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype "
-            f"{given.dtype}"
+            f"{name}: actions must be {'numbers' if isinstance(space, Box) else 'integers'}, got dtype {given.dtype}"
         )
     check.shape(given, shape, f"{name}: actions", error=EnvError)
     return np.ascontiguousarray(given, space.dtype)
 
 
-def refuse_actions(name: str, space: Box | Discrete, actions: np.ndarray) -> None:
-    """EnvError if one of the actions is out of range (`Discrete`) or not finite (`Box`)."""
-    bad = (actions < 0) | (actions >= space.n) if isinstance(space, Discrete) else ~np.isfinite(actions).all(axis=1)
+def refuse_actions(name: str, space: Box | Discrete | MultiDiscrete, actions: np.ndarray) -> None:
+    """EnvError if one of the actions is out of range, or not finite (`Box`)."""
+    if isinstance(space, Box):
+        bad, must = ~np.isfinite(actions), "finite"
+    else:
+        last = space.start + (space.n if isinstance(space, Discrete) else space.nvec) - 1
+        bad, must = (actions < space.start) | (actions > last), f"{space.start} to {last}"
     if bad.any():
-        i = int(np.argmax(bad))
-        must = f"0 to {space.n - 1}" if isinstance(space, Discrete) else "finite"
+        i = int(np.argwhere(bad)[0, 0])
         raise EnvError(f"{name}: actions must be {must}, got {actions[i].tolist()} for environment {i}")
 
 
@@ -433,7 +435,8 @@ def make(
     max_episode_steps : int, optional
         Overrides the environment's `max_steps`; 0 for no limit.
     **options
-        Options of the environment.
+        Options of the environment. For environments of Gymnasium, ``workers=n`` is the number of processes that step
+        the copies (1: this one); seeds and results do not depend on it.
 
     Returns
     -------

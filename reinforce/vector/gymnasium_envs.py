@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core.extend import check, optional
 
 from ..errors import EnvError
-from ..spaces import Box, Discrete
+from ..gymnasium_spaces import actions_of, observations_of
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
@@ -65,6 +65,8 @@ def make(
     ours: Sequence[str],
 ) -> GymnasiumVectorEnv:
     """Return the vector environment of `triskele.reinforce.make` for environments other than ours."""
+    from .env import integer
+
     if isinstance(env, GymnasiumVectorEnv):
         env, max_episode_steps, options = (
             env.given,
@@ -95,19 +97,31 @@ def make(
                 f"make: there is no environment {env!r}, neither here nor in "
                 f"Gymnasium{check.near(env, [*ours, *gymnasium.registry])}"
             )
-    return GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
+    workers = integer("make: workers", options.get("workers", 1), 1)
+    used = min(workers, integer("make: num_envs", num_envs, 1))
+    options = {name: option for name, option in options.items() if name != "workers"}
+    made: GymnasiumVectorEnv
+    if used > 1:
+        from .gymnasium_workers import WorkerVectorEnv
+
+        made = WorkerVectorEnv(env, num_envs, seed, max_episode_steps, options, used)
+    else:
+        made = GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
+    made.options = {**options, "workers": workers}  # of more copies, if an agent makes them of this
+    return made
 
 
 class GymnasiumVectorEnv:
     """Environments of Gymnasium, by name or by a function that makes one, with the methods of `VectorEnv`; there is
     nothing in it for compiled code. `options` are for `gymnasium.make_vec`; spaces are those of one copy.
 
-    Observations are turned into float32. A checkpoint holds those whose state is plain to see: numbers, arrays and
-    generators of NumPy, as attributes of environments, wrappers and what they are made of. Others, as those with a
-    simulator in C, begin new episodes there.
+    Observations become arrays of float32, or stay uint8 (see `gymnasium_spaces`). A checkpoint holds the environments
+    whose state is plain to see: numbers, arrays and generators of NumPy, as attributes of environments, wrappers and
+    what they are made of. Others, as those with a simulator in C, begin new episodes there.
     """
 
     step_kernel = None
+    first = 0  # number of the first copy among those of all workers
 
     def __init__(
         self,
@@ -142,8 +156,9 @@ class GymnasiumVectorEnv:
             )
             made = iter([first])
             self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
-        self.observation_space = _ours(self.name, "observation", self.env.single_observation_space)
-        self.action_space = _ours(self.name, "action", self.env.single_action_space)
+        self.their_space = self.env.single_observation_space
+        self.observation_space, self._observed = observations_of(self.name, self.their_space)
+        self.action_space = actions_of(self.name, self.env.single_action_space)
         self._is_reset, self._steps = False, 0
         self._seeded: int | None = None  # the seed of the last reset that had one
 
@@ -155,7 +170,7 @@ class GymnasiumVectorEnv:
             space = trace.tb_frame.f_locals
             if space.get("self") is self.env and isinstance(space.get("i"), int):
                 seed = "" if self._seeded is None else f" (seed {self._seeded + space['i']})"
-                where = f", in environment {space['i']}{seed}"
+                where = f", in environment {self.first + space['i']}{seed}"
             trace = trace.tb_next
         return EnvError(
             f"{self.name}: {what} raised {type(error).__name__}: {error}{where} after {self._steps} steps (call reset)"
@@ -170,24 +185,37 @@ class GymnasiumVectorEnv:
         except Exception as error:
             raise self._failure("reset", error) from error
         self._is_reset = True
-        return np.asarray(observation, np.float32), info
+        return self._observed(observation), info
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
-        from .env import check_actions, refuse_actions
-
-        if not self._is_reset:
-            raise EnvError(f"{self.name}: call reset before step")
-        space, theirs = self.action_space, self.env.single_action_space
-        actions = check_actions(self.name, space, self.num_envs, actions)
-        refuse_actions(self.name, space, actions)
-        actions = actions if isinstance(space, Discrete) else actions.astype(theirs.dtype, copy=False)
+        actions = self._checked(actions)
+        if not hasattr(self.action_space, "n"):
+            actions = actions.astype(self.env.single_action_space.dtype, copy=False)
         try:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         except Exception as error:
             raise self._failure("step", error) from error
         self._steps += 1
-        return np.asarray(observation, np.float32), np.asarray(reward, np.float64), terminated, truncated, info
+        return self._observed(observation), np.asarray(reward, np.float64), terminated, truncated, info
+
+    def _checked(self, actions):
+        """Return the actions of all copies as an array; EnvError if one is out of range."""
+        from .env import check_actions, refuse_actions
+
+        if not self._is_reset:
+            raise EnvError(f"{self.name}: call reset before step")
+        actions = check_actions(self.name, self.action_space, self.num_envs, actions)
+        refuse_actions(self.name, self.action_space, actions)
+        return actions
+
+    def flat(self, observation: Any) -> Any:
+        """Return one of Gymnasium's observations as agents see it, and anything else as it is."""
+        from gymnasium import spaces
+
+        if isinstance(self.their_space, spaces.Box) or not self.their_space.contains(observation):
+            return observation
+        return spaces.utils.flatten(self.their_space, observation)
 
     @property
     def state(self) -> Any:
@@ -227,26 +255,3 @@ class GymnasiumVectorEnv:
 
     def __repr__(self) -> str:
         return f"<{self.num_envs} {self.name} of Gymnasium>"
-
-
-def _ours(name, what, space):
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Box) and (what == "observation" or len(space.shape) == 1):
-        if what == "action" and space.dtype.kind != "f":
-            raise EnvError(
-                f"{name}: the action space must be a Box of floats, got {space} "
-                f"(gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)"
-            )
-        return Box(space.low, space.high, space.shape)
-    if isinstance(space, spaces.Discrete) and what == "action":
-        if space.start != 0:
-            raise EnvError(
-                f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction "
-                f"can add the start)"
-            )
-        return Discrete(space.n)
-    must = "Discrete, or a Box with one axis" if what == "action" else "a Box"
-    raise EnvError(
-        f"{name}: the {what} space must be {must}, got {space} (gymnasium.wrappers has FlattenObservation and others)"
-    )

@@ -44,8 +44,10 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
     """
     seen = set() if seen is None else seen
     if type(value) in _PLAIN or isinstance(value, np.generic):
-        return value
+        return str(value) if isinstance(value, np.str_) else value
     if isinstance(value, np.ndarray):
+        if value.dtype.kind in "SU":  # a map of letters: its bytes
+            return {"text": np.frombuffer(value.tobytes(), np.uint8)}
         if value.dtype.hasobject or value.dtype.kind not in "iufcbV":
             raise UnknownState(f"{where} is an array of {value.dtype}")
         return value.copy()
@@ -87,6 +89,11 @@ def write(tree: Any, value: Any, where: str = "") -> Any:
     if not isinstance(tree, dict):
         return tree
     if "fixed" in tree:
+        return value
+    if "text" in tree:
+        if not isinstance(value, np.ndarray) or value.nbytes != tree["text"].size or not value.flags.writeable:
+            raise UnknownState(f"{where} is text of another size")
+        value[...] = np.frombuffer(tree["text"].tobytes(), value.dtype).reshape(value.shape)
         return value
     if "generator" in tree:
         state = _numbers(tree["generator"])

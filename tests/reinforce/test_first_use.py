@@ -372,7 +372,11 @@ def test_defaults_of_evaluators_are_captured_values():
             rl.SearchError,
             "a search tree holds at most 127 players of a position, Changed has 200",
         ),
-        (lambda: rl.Discrete(3, start=1), rl.EnvError, "Discrete: actions are numbered from 0, got start=1"),
+        (
+            lambda: rl.make(changed(Walk, action_space=rl.Discrete(2, start=1))),
+            rl.EnvError,
+            r"actions are numbered from 0, got Discrete\(2, start=1\)",
+        ),
     ],
 )
 def test_classes_and_limits(use, error, message):

@@ -34,8 +34,10 @@ def short_cart_pole():
         lambda: GymnasiumVectorEnv("Acrobot-v1", 2, 0, None, {}),
         lambda: GymnasiumVectorEnv("Pendulum-v1", 2, 0, 20, {}),
         lambda: GymnasiumVectorEnv(short_cart_pole, 2, 0, None, {}),
+        lambda: GymnasiumVectorEnv("FrozenLake-v1", 2, 0, 20, {}),
+        lambda: GymnasiumVectorEnv("Blackjack-v1", 2, 0, None, {}),
     ],
-    ids=["CartPole", "Acrobot", "Pendulum", "wrappers"],
+    ids=["CartPole", "Acrobot", "Pendulum", "wrappers", "FrozenLake", "Blackjack"],
 )
 def test_a_state_that_went_through_a_file_is_gone_on_from_bit_for_bit(make):
     env = make()

@@ -128,7 +128,7 @@ def network(dtype=np.float64, **changes):
         prediction=None,
     )
     vars(settings).update(changes)
-    made = MuZeroNetwork.init(core.random.key(3), (3,), 2, settings)
+    made = MuZeroNetwork.init(core.random.key(3), rl.Box(-1, 1, (3,)), 2, settings)
     rng = np.random.default_rng(1)  # heads begin at 0, where gradients of what is before them vanish
     return core.tree.map(lambda x: x.astype(dtype) + 0.3 * rng.standard_normal(x.shape).astype(dtype), made)
 

@@ -151,7 +151,7 @@ def test_the_policy_is_saved_without_the_agent(tmp_path):
 @pytest.mark.parametrize(
     ("env", "options", "error", "message"),
     [
-        ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box with one axis, got Discrete\(2\)"),
+        ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box, got Discrete\(2\)"),
         (
             "Pendulum-v1",
             {"train_every": 3, "num_envs": 2},

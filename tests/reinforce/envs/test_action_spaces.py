@@ -113,12 +113,8 @@ def test_spaces_of_gymnasium_that_would_be_misread():
         def __init__(self, space):
             self.action_space = space
 
-    for space, message in (
-        (gymnasium.spaces.Box(-3, 3, (1,), np.int64), "must be a Box of floats"),
-        (gymnasium.spaces.Discrete(3, start=1), "must be numbered from 0"),
-    ):
-        with pytest.raises(rl.EnvError, match=message):
-            rl.make(lambda space=space: Made(space))
+    with pytest.raises(rl.EnvError, match="must be Discrete, .* or a Box of floats, got Box.*int64"):
+        rl.make(lambda: Made(gymnasium.spaces.Box(-3, 3, (1,), np.int64)))
 
 
 def test_render_modes_are_refused_as_gymnasiums_environments_do():

@@ -1,0 +1,93 @@
+"""Spaces of Gymnasium as those of agents: observations become one array of numbers, actions keep their shape."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .errors import EnvError
+from .spaces import Box, Discrete, MultiDiscrete
+
+__all__ = ["actions_of", "leaves", "observations_of"]
+
+
+def observations_of(name: str, space: Any) -> tuple[Box, Callable[[Any], np.ndarray]]:
+    """Return the space of what agents see, and the function that makes it of a batch of Gymnasium's observations.
+
+    A Box stays as it is, but for its dtype: uint8, or else float32. Other spaces become a Box with one axis, in the
+    order of `gymnasium.spaces.utils.flatten`: discrete parts one-hot, parts of tuples and dictionaries in a row.
+    """
+    from gymnasium import spaces
+
+    parts = list(leaves(name, space))
+    if isinstance(space, spaces.Box) and space.shape:
+        dtype = np.uint8 if space.dtype == np.uint8 else np.float32
+        return Box(space.low, space.high, space.shape, dtype), functools.partial(np.asarray, dtype=dtype)
+    flat: Any = spaces.utils.flatten_space(space)
+
+    def joined(batch):
+        """All parts of a batch of observations side by side."""
+        return np.concatenate([_numbers(name, part, _at(batch, place)) for place, part in parts], axis=1)
+
+    return Box(flat.low, flat.high, flat.shape), joined
+
+
+def leaves(name: str, space: Any, error: type[Exception] = EnvError, place: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+    """The parts of an observation space that are no tuples or dictionaries, each with the keys that lead there; raise
+    `error` if one is of no fixed size.
+    """
+    from gymnasium import spaces
+
+    if isinstance(space, (spaces.Tuple, spaces.Dict)):
+        for key, part in space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces):
+            yield from leaves(name, part, error, (*place, key))
+    elif isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
+        yield place, space
+    else:
+        at = f" at {list(place)}" if place else ""
+        raise error(
+            f"{name}: observations must be arrays of one size, got the space {space}{at} (make a Box of it by "
+            f"gymnasium.wrappers.TransformObservation)"
+        )
+
+
+def actions_of(name: str, space: Any) -> Box | Discrete | MultiDiscrete:
+    """Return the action space of agents."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f" and space.shape:
+        return Box(space.low, space.high, space.shape)
+    if isinstance(space, spaces.Discrete):
+        return Discrete(int(space.n), int(space.start))
+    if isinstance(space, spaces.MultiDiscrete):
+        return MultiDiscrete(space.nvec, space.start)
+    if isinstance(space, spaces.MultiBinary):
+        return MultiDiscrete(np.full(space.shape, 2))
+    raise EnvError(
+        f"{name}: actions must be Discrete, MultiDiscrete, MultiBinary or a Box of floats, got {space} "
+        f"(gymnasium.wrappers.TransformAction can make one of these of it)"
+    )
+
+
+def _at(batch, place):
+    return functools.reduce(operator.getitem, place, batch)
+
+
+def _numbers(name, space, batch):
+    """Observations of a part, (N, k) float32."""
+    from gymnasium import spaces
+
+    batch = np.asarray(batch)
+    if isinstance(space, (spaces.Box, spaces.MultiBinary)):
+        return batch.reshape(len(batch), -1).astype(np.float32)
+    counts = np.ravel(space.n if isinstance(space, spaces.Discrete) else space.nvec)
+    choices = batch.reshape(len(batch), -1) - np.ravel(space.start)
+    if ((choices < 0) | (choices >= counts)).any():
+        raise EnvError(f"{name}: observations must lie in {space}, got {batch.tolist()!s:.80}")
+    out = np.zeros((len(batch), counts.sum()), np.float32)
+    out[np.arange(len(batch))[:, None], np.cumsum(counts) - counts + choices] = 1.0
+    return out

@@ -12,10 +12,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from triskele.core import random
+from triskele.core.extend import check
+
 from .board import board_html
 from .errors import GameError, IllegalActionError
 from .rules import rule_kernels
-from .rules.fingerprint import fingerprint
+from .rules.discounted import account_fields, discounted
+from .rules.fingerprint import fingerprint, plain
 from .rules.first_use import checks
 from .rules.rule_function import rule_function
 from .rules.shipped import rule_options
@@ -86,6 +90,12 @@ class Game:
     observation_shape : tuple of int
     max_length : int
         Largest number of moves of a game, including chance events.
+    reward : function (state, out), optional
+        Write out[num_players] (float64): what the step to this position has earned. Returns are then the sums of all
+        rewards and of what `returns` writes, which counts with the last reward.
+    discount : float
+        A reward counts `discount` times as much as one that is a decision earlier. In searches, returns and values
+        are those from the root on, and those of evaluators from their position on. 1 by default.
 
     Examples
     --------
@@ -129,6 +139,8 @@ class Game:
     state: Any
     observation_shape: tuple[int, ...]
     max_length: int
+    reward: Callable | None = None
+    discount: float = 1.0
 
     @property
     def name(self) -> str:
@@ -171,7 +183,14 @@ class Game:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """NumPy dtype of a state record."""
-        return _without_gaps(record_dtype(self.name, self.state, GameError))
+        dtype = record_dtype(self.name, self.state, GameError)
+        if self.reward is not None:
+            fields = account_fields(self.num_players)
+            for name, *_ in fields:
+                if name in (dtype.names or ()):
+                    raise GameError(f"{self.name}: a state with rewards has a field {name!r} already (rename yours)")
+            dtype = np.dtype([*((n, dtype[n]) for n in dtype.names or ()), *fields], align=True)
+        return _without_gaps(dtype)
 
     @functools.cached_property
     def compiled(self) -> Rules:
@@ -199,7 +218,10 @@ class Game:
 
     @functools.cached_property
     def _functions(self):
-        return self.rules()
+        if self.reward is None:
+            return self.rules()
+        check.number(self.discount, f"{self.name}: discount", 0, 1, error=GameError)
+        return discounted(self.rules(), plain(self.reward), self.num_players, float(self.discount))
 
     @functools.cached_property
     def kernels(self) -> Any:
@@ -350,6 +372,29 @@ class State:
                     f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})"
                 )
             state = state.child(int(action))
+        return state
+
+    def play_chance(self, seed: int) -> Self:
+        """Return the position after outcomes of chance, drawn by their probabilities, until a player is to move or the
+        game is over.
+
+        Parameters
+        ----------
+        seed : int
+            The same seed gives the same outcomes in the same position.
+
+        Examples
+        --------
+        >>> from triskele import reinforce as rl
+        >>> state = rl.games.Pig().initial_state().play(0)  # rolls
+        >>> state.player == rl.CHANCE, state.play_chance(seed=1).player
+        (True, 0)
+        """
+        state = self
+        while not state.terminal and state.player == CHANCE:
+            u = float(random.uniform(random.fold_in(random.key(seed), len(state.moves))))
+            likely = np.cumsum(state.chance)
+            state = state.child(int(np.searchsorted(likely, u * likely[-1], side="right")))
         return state
 
     def action_name(self, action: int) -> str:

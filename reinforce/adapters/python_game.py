@@ -30,6 +30,7 @@ class PythonGame:
     num_outcomes: int = 0  # of a chance event; 0 without chance
     observation_shape: tuple[int, ...]
     max_length: int  # largest number of moves of a game, including chance events
+    reward = None  # returns are sums of all rewards
     # of the records that stand for positions in search trees
     dtype = np.dtype([("hash", np.int64, 2), ("seed", np.int64)])
 

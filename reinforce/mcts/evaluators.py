@@ -26,26 +26,42 @@ class RandomRollout:
     ----------
     n : int
         Number of games played from each position.
+    depth : int, optional
+        Largest number of moves of each, those of chance included. By default, games are played to their end.
+    value : function (state, values), optional
+        Writes values (num_players,) float64 of a position in which `depth` ends a game: what is still to come. Nothing
+        by default.
 
     Examples
     --------
     >>> from triskele.reinforce import RandomRollout
     >>> RandomRollout(n=4)
-    RandomRollout(n=4)
+    RandomRollout(n=4, depth=None, value=None)
     """
 
     n: int = 1
+    depth: int | None = None
+    value: Callable | None = None
 
     gives_priors = False
-    key = "rollout"
 
     def __post_init__(self):
         check.integer(self.n, "RandomRollout: n", 1, error=EvaluatorError)
+        if self.depth is not None:
+            check.integer(self.depth, "RandomRollout: depth", 0, error=EvaluatorError)
+        elif self.value is not None:
+            raise EvaluatorError("RandomRollout: value is for games that depth ends (give a depth)")
+
+    @property
+    def key(self) -> str:
+        """What is compiled."""
+        horizon = "" if self.depth is None else " to a horizon"
+        return "rollout" + horizon + ("" if self.value is None else f" {fingerprint(plain(self.value))}")
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """For the kernel."""
-        return (float(self.n),)
+        return (float(self.n),) if self.depth is None else (float(self.n), float(self.depth))
 
 
 class Compiled:

@@ -16,6 +16,7 @@ from ..adapters.python_game import PythonGame
 from ..errors import SearchError
 from ..game import Game, State, as_records, look
 from ..policy import Policy
+from ..rules.discounted import from_here
 from ..rules.fingerprint import plain, required
 from .engines.batched import batched_engine
 from .engines.compiled import CompiledEngine
@@ -198,6 +199,13 @@ class MCTS:
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
         elif isinstance(self._evaluator, (Network, BatchFunction)):
+            if game.reward is not None:
+                raise SearchError(
+                    f"MCTS: {game.name} has rewards, for which evaluators are rollouts or compiled functions, got "
+                    f"{self._evaluator!r}"
+                )
+            if getattr(self._policy, "normalize", False):
+                raise SearchError("MCTS: normalize is not for networks and functions of batches (MuZeroPUCT scales)")
             self._engine = batched_engine(self, backup, parallel_leaves)
         elif parallel_leaves > 1 or isinstance(self._policy, (Gumbel, MuZeroPUCT)):
             what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self._policy!r}"
@@ -241,6 +249,8 @@ class MCTS:
         if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(game, states, "MCTS")
+        if game.reward is not None:
+            from_here(roots)
         if isinstance(states, State):
             moves = [states.moves]
         elif isinstance(states, np.ndarray):
@@ -272,7 +282,8 @@ class MCTS:
     def advance(self, actions: Any) -> None:
         """Keep the subtree of the last search below an action (or an outcome of chance), for the next search.
 
-        `Gumbel`, whose sequential halving shares out the visits from the first on, keeps nothing.
+        `Gumbel`, whose sequential halving shares out the visits from the first on, keeps nothing, and neither do games
+        with rewards, whose values count from the root on.
 
         Parameters
         ----------
@@ -296,7 +307,7 @@ class MCTS:
             )
         given = np.repeat(given, self._threads).astype(np.int64)
         self._check_moves(old, given)
-        if isinstance(self._policy, Gumbel):
+        if isinstance(self._policy, Gumbel) or self._game.reward is not None:
             return
         nodes, edges = self._room(old.shape[0])
         used = old.tree.counts[:, :2].max(axis=0)
@@ -310,7 +321,9 @@ class MCTS:
         as the values.
         """
         parameters = getattr(self._policy, "parameters", (0.0,))
-        if not parameters or parameters[0] > 100 * 2.0**-24 * largest:  # a user's score is given float64
+        if (
+            not parameters or getattr(self._policy, "normalize", False) or parameters[0] > 100 * 2.0**-24 * largest
+        ):  # a user's score is given float64
             return
         raise SearchError(
             f"MCTS: values of about {largest:.3g} in {self._game.name} differ by hardly more than their "

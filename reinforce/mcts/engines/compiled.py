@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from triskele.core.extend import threads
 
 from ...errors import SearchError
 from ...game import Game
-from ...rules.fingerprint import fingerprint
+from ...rules.discounted import values_ahead
+from ...rules.fingerprint import fingerprint, plain
+from ...rules.rule_function import rule_function
 from ...rules.uncompilable import essence
 from ...rules.wiring import wire
 from ...testing.first_use import check_evaluator_once
@@ -20,9 +23,11 @@ from ..loops import functions
 from ..loops.compiled import ALPHA, PARAMETERS, add_dirichlet, leave_root, run_trees, value_root
 from ..loops.evaluate import ROLLOUTS, any_move, roll_out, value, value_with_priors
 from ..loops.functions import SearchFunctions, selection, update_of
+from ..loops.horizon import Horizon, nothing, roll_out_to_horizon
 from ..loops.simulation import Sizes, expand, expand_any, finish, keep_order, shuffle
 from ..loops.solver import ask_chances, finish_proving, no_chances
 from ..policies import puct, scored, uct
+from ..policies.scaled import finish_of
 from ..tree import Tree
 from .engine import Engine
 
@@ -36,20 +41,16 @@ class CompiledEngine(Engine):
         self.nodes_each = 2 if game.num_outcomes else 1
         chance, priors = bool(game.num_outcomes), evaluator.gives_priors
         sizes = Sizes(game.max_length + 2, game.num_actions, game.num_outcomes, game.num_players)
-        if isinstance(evaluator, RandomRollout):
-            function = any_move(game.compiled.random_action is not None, chance)
-        else:
-            check_evaluator_once(game, evaluator)
-            function = evaluator.function
+        function, evaluate = _valued(game, evaluator, chance)
         search = SearchFunctions(
             rules=game.compiled,
             order=shuffle if policy.in_random_order else keep_order,
             expand=expand_any if chance else expand,
             select=selection(policy.function, chance, solver),
             update=update_of(backup),
-            evaluate=roll_out if isinstance(evaluator, RandomRollout) else value_with_priors if priors else value,
+            evaluate=evaluate,
             evaluator=function,
-            finish=finish_proving if solver else finish,
+            finish=finish_of(policy, finish_proving if solver else finish),
             chances=ask_chances if chance else no_chances,
             value_root=value_root if priors else leave_root,
             add_noise=leave_root if policy.dirichlet is None else add_dirichlet,
@@ -104,3 +105,19 @@ class CompiledEngine(Engine):
             )
         made[1][FIRST_FREE + 3] = begin
         run_chunks(self._kernel, made[1], min(len(budgets), 8 * threads.get_threads()))
+
+
+def _valued(game, evaluator, chance):
+    """The function of an evaluator, and the template that calls it."""
+    ahead = None if game.reward is None else functools.partial(values_ahead, num_players=game.num_players)
+    if not isinstance(evaluator, RandomRollout):
+        check_evaluator_once(game, evaluator)
+        priors = evaluator.gives_priors
+        function = evaluator.function if ahead is None else rule_function(ahead(evaluator.python, priors=priors))
+        return function, value_with_priors if priors else value
+    move = any_move(game.compiled.random_action is not None, chance)
+    if evaluator.depth is None:
+        return move, roll_out
+    rest = nothing if evaluator.value is None else plain(evaluator.value)
+    rest = rest if ahead is None else ahead(getattr(rest, "py_func", rest), priors=False)
+    return Horizon(move, rest if rest is nothing else rule_function(rest, _nrt=True)), roll_out_to_horizon

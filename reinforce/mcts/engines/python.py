@@ -25,6 +25,7 @@ from ..network import Network
 from ..policies import puct, scored, uct
 from ..policies.gumbel import Gumbel
 from ..policies.muzero_puct import MuZeroPUCT
+from ..policies.scaled import finish_of
 from ..tree import EDGES, ERROR_NODE, NODES, PROVEN, RAN, STATUS, TERMINAL
 from .engine import Engine
 
@@ -48,6 +49,11 @@ class PythonEngine(Engine):
         if leaves > 1 or isinstance(policy, (Gumbel, MuZeroPUCT)):
             what = f"parallel_leaves={leaves}" if leaves > 1 else f"policy {policy!r}"
             raise SearchError(f"MCTS: {what} is for games with compiled rules, {game.name} is played by Python")
+        if isinstance(self._evaluator, RandomRollout) and self._evaluator.depth is not None:
+            raise SearchError(
+                f"MCTS: a rollout's depth is for games with compiled rules, {game.name} is played by Python "
+                f"(adapters of environments have a horizon)"
+            )
         self._game, self._policy = game, policy
         self.nodes_each = 2 if game.num_outcomes else 1
         made_of = SearchFunctions(
@@ -56,7 +62,7 @@ class PythonEngine(Engine):
             expand=expand_any,
             select=selection(policy.function, True, search.solver),
             update=update_of(backup),
-            finish=finish_proving if search.solver else finish,
+            finish=finish_of(policy, finish_proving if search.solver else finish),
             chances=loop.given_chances,
         )
         key = f"{policy.key} {'' if backup is None else fingerprint(backup)} {search.solver}"

@@ -12,6 +12,7 @@ from triskele.core.extend import check, device, simd
 from ...errors import SearchError
 from .children import INFINITY, LOWEST, best_lane, eight_children
 from .logarithms import fast_log
+from .scaled import bounds, scaled
 
 __all__ = ["PUCT"]
 
@@ -49,6 +50,38 @@ def select_puct(tree, node, parameters, stream):
     return edge
 
 
+@device
+def select_scaled_puct(tree, node, parameters, stream):
+    """`select_puct` with means scaled by the returns that the search has seen."""
+    link = tree.links[node]
+    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+    unknown = np.float32(parameters[2])
+    if math.isnan(unknown):
+        sums, counts = simd.splat(np.float32(0), 8), simd.splat(np.float32(0), 8)
+        for at in range(first, first + count, 8):
+            lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+            known = simd.select(mean == -INFINITY, simd.splat(np.float32(0), 8), visits)
+            sums, counts = simd.select(known > np.float32(0), simd.fma(mean, known, sums), sums), counts + known
+        n = simd.sum(counts)
+        unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
+    below = np.float32(max(tree.stats[node].visits - 1, 0))
+    growth = np.float32(parameters[0]) + fast_log(np.float32(1) + (np.float32(1) + below) / np.float32(parameters[1]))
+    wide = np.float32(growth * np.float32(math.sqrt(max(below, np.float32(1)))))
+    least, scale = bounds(tree)
+    if math.isnan(parameters[2]):
+        unknown = (unknown - least) * scale
+    edge, highest = first, LOWEST
+    for at in range(first, first + count, 8):
+        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+        prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
+        value = simd.select(taken, scaled(mean, least, scale), simd.splat(unknown, 8))
+        score = value + prior / (visits + np.float32(1)) * simd.splat(wide, 8)
+        top, lane = best_lane(simd.select(lanes, score, simd.splat(-INFINITY, 8)))
+        if top > highest:
+            edge, highest = at + lane, top
+    return edge
+
+
 @dataclass(frozen=True)
 class PUCT:
     """AlphaZero's rule: mean + C prior sqrt(N) / (1 + n), with C = c + log((1 + N + base) / base).
@@ -65,6 +98,9 @@ class PUCT:
         Visits N at which exploration begins to grow.
     fpu : float or "parent"
         Value of an action that has never been taken; "parent": mean of those that have been, in their node.
+    normalize : bool
+        Scale means by the least and the greatest return that the search has seen to [0, 1], for returns of any size;
+        `fpu` is a scaled value, too.
     dirichlet : (alpha, fraction), optional
         Fraction of Dirichlet(alpha) noise in the priors at the root, drawn again in each search.
 
@@ -77,15 +113,15 @@ class PUCT:
     --------
     >>> from triskele.reinforce import PUCT
     >>> PUCT(dirichlet=(0.3, 0.25))
-    PUCT(c=1.25, base=19652.0, fpu=0.0, dirichlet=(0.3, 0.25))
+    PUCT(c=1.25, base=19652.0, fpu=0.0, dirichlet=(0.3, 0.25), normalize=False)
     """
 
     c: float = 1.25
     base: float = 19652.0
     fpu: float | str = 0.0
     dirichlet: tuple[float, float] | None = None
+    normalize: bool = False
 
-    key, function = "puct", staticmethod(select_puct)
     in_random_order = False
 
     def __post_init__(self):
@@ -99,6 +135,9 @@ class PUCT:
             alpha, fraction = self.dirichlet
             check.number(alpha, "PUCT: alpha of dirichlet", 1e-6, error=SearchError)
             check.number(fraction, "PUCT: fraction of dirichlet", 0, 1, error=SearchError)
+
+    key = property(lambda self: "scaled puct" if self.normalize else "puct")
+    function = property(lambda self: select_scaled_puct if self.normalize else select_puct)
 
     @property
     def parameters(self) -> tuple[float, ...]:

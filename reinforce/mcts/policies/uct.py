@@ -12,6 +12,7 @@ from triskele.core.extend import check, device, simd
 from ...errors import SearchError
 from .children import INFINITY, LOWEST, best_lane, eight_children
 from .logarithms import root_log
+from .scaled import bounds, scaled
 
 __all__ = ["UCT"]
 
@@ -35,6 +36,24 @@ def select_uct(tree, node, parameters, stream):
     return edge
 
 
+@device
+def select_scaled_uct(tree, node, parameters, stream):
+    """`select_uct` with means scaled by the returns that the search has seen."""
+    link = tree.links[node]
+    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+    wide = np.float32(parameters[0]) * root_log(max(tree.stats[node].visits, 1))
+    unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-INFINITY, 8)
+    least, scale = bounds(tree)
+    edge, highest = first, LOWEST
+    for at in range(first, first + count, 8):
+        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+        score = scaled(mean, least, scale) + simd.splat(wide, 8) / simd.sqrt(visits)
+        top, lane = best_lane(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
+        if top > highest:
+            edge, highest = at + lane, top
+    return edge
+
+
 @dataclass(frozen=True)
 class UCT:
     """Upper confidence bounds for trees: mean + c sqrt(log N / n), for N visits of the node and n of the action.
@@ -45,6 +64,8 @@ class UCT:
         Weight of exploration; sqrt(2) in the paper, for values in [0, 1].
     fpu : float, optional
         Score of an action that has never been taken; without it, all actions are taken once before one is taken twice.
+    normalize : bool
+        Scale means by the least and the greatest return that the search has seen to [0, 1], for returns of any size.
 
     References
     ----------
@@ -54,13 +75,13 @@ class UCT:
     --------
     >>> from triskele.reinforce import UCT
     >>> UCT(c=1.0)
-    UCT(c=1.0, fpu=None)
+    UCT(c=1.0, fpu=None, normalize=False)
     """
 
     c: float = math.sqrt(2)
     fpu: float | None = None
+    normalize: bool = False
 
-    key, function = "uct", staticmethod(select_uct)
     dirichlet = None
     in_random_order = True  # of equal scores any wins, so that no action profits from its number
 
@@ -68,6 +89,9 @@ class UCT:
         check.number(self.c, "UCT: c", 0, error=SearchError)
         if self.fpu is not None:
             check.number(self.fpu, "UCT: fpu", error=SearchError)
+
+    key = property(lambda self: "scaled uct" if self.normalize else "uct")
+    function = property(lambda self: select_scaled_uct if self.normalize else select_uct)
 
     @property
     def parameters(self) -> tuple[float, ...]:

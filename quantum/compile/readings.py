@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..gates.instruction import BARRIER, MEASURE, Instruction
+from ..gates.instruction import BARRIER, MEASURE, REPEAT, Instruction
 from ..noise.readout import ReadoutError
 
 __all__ = ["Reading", "read", "split", "writes_bits"]
@@ -73,6 +73,10 @@ def split(circuit: Any) -> tuple[list[Instruction], list[Reading]]:
             used.add(q)
             known.add(c)
             continue
+        if i.gate is REPEAT:  # what follows a loop is not to be done in it
+            for rest in late.values():
+                body += rest
+            late, errors = {}, {}
         if i.gate is not BARRIER:
             used.update(i.qubits, i.controls)
             bits = {*i.clbits, *(i.condition.clbits if i.condition else ())}

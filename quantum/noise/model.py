@@ -231,16 +231,24 @@ class NoiseModel:
             wires = (*i.controls, *i.qubits)
             self._check_width(i, wires)
             before, after = self._noise(i, wires, True), self._noise(i, wires, False)
+            if i.condition and set(i.clbits) & set(i.condition.clbits) and (after or self._error(i.qubits[0])):
+                raise ChannelError(
+                    f"with_noise: the measurement of qubit {i.qubits[0]} into bit {i.clbits[0]} has a condition on "
+                    f"that bit, which its noise would see changed (measure into another bit)"
+                )
             if self._device is not None and (channel := self._device.depolarizing(i, wires)) is not None:
                 after.append(Instruction(channel, wires, condition=i.condition))
             out += [*before, i, *after, *(self._relaxation.during(i, wires) if self._relaxation else ())]
-            if i.gate is MEASURE and (error := self._readout.get(i.qubits[0], self._readout.get(None))) is not None:
+            if i.gate is MEASURE and (error := self._error(i.qubits[0])) is not None:
                 out.append(Instruction(error, (), clbits=i.clbits, condition=i.condition))
         out += next(waits, ())
         new = circuit._with(out)
-        errors = {q: self._readout.get(q, self._readout.get(None)) for q in range(circuit.num_qubits)}
+        errors = {q: self._error(q) for q in range(circuit.num_qubits)}
         new.readout = circuit.readout | {q: e.then(circuit.readout.get(q)) for q, e in errors.items() if e}
         return new
+
+    def _error(self, qubit: int) -> ReadoutError | None:
+        return self._readout.get(qubit, self._readout.get(None))
 
     def _check_width(self, i: Instruction, wires: tuple[int, ...]) -> None:
         """Refuse a gate that is wider than the channels that act with every gate, and has none of its own."""

@@ -164,7 +164,7 @@ class Declarations(Phrases):
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             given = 0 if value is None else value(scope)
             self._new(name, scope)
-            bits = None if width is None else expressions.integer(width, scope, kind)
+            bits = expressions.size(width, scope, kind)
             shape = [expressions.integer(s, scope, name) for s in sizes]
             if value is None:
                 for n in reversed(shape):

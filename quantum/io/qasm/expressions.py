@@ -34,7 +34,7 @@ from .values import (
     unary,
 )
 
-__all__ = ["RULES", "Index", "Rules", "integer", "lookup", "parse", "read_index"]
+__all__ = ["RULES", "Index", "Rules", "integer", "lookup", "parse", "read_index", "size"]
 
 
 class Rules(NamedTuple):
@@ -55,6 +55,7 @@ _LEVELS = {
     )
     for symbol in symbols.split()
 }  # fmt: skip
+_WIDEST = 1 << 10
 _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack
 
 
@@ -263,6 +264,16 @@ def _number(token: Token) -> int | float:
     return value
 
 
+def size(evaluate: Evaluate | None, scope: Scope, token: Token) -> int | None:
+    """The number of bits of a type; None where there is none."""
+    if evaluate is None:
+        return None
+    value = integer(evaluate, scope, token)
+    if not 1 <= value <= _WIDEST:
+        fail(f"{token.text}: a type has from 1 to {_WIDEST} bits, got {value}", token)
+    return value
+
+
 def _call(token: Token, arguments: list[tuple[Token, Evaluate]]) -> Evaluate:
     count, function = FUNCTIONS[token.text]
     if len(arguments) != count:
@@ -283,7 +294,7 @@ def _call(token: Token, arguments: list[tuple[Token, Evaluate]]) -> Evaluate:
 
 def _cast(token: Token, width: Evaluate | None, inner: Evaluate) -> Evaluate:
     def value(scope: Scope) -> Any:
-        x, bits = inner(scope), None if width is None else integer(width, scope, token)
+        x, bits = inner(scope), size(width, scope, token)
         if isinstance(x, Bits) and token.text in ("int", "uint", "bit") and bits in (None, len(x.wires)):
             return Bits(x.wires, x.one, x.memory, token.text == "int" and bits is not None)
         return combine(token, lambda x: converted(x, token, bits, True), number_of(x, token))

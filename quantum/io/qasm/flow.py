@@ -104,7 +104,7 @@ class Flow(Phrases):
                 number = int(expressions.integer(label, scope, place))
                 if numbers.setdefault(number, block) != block:
                     fail(f"switch: the case {number} occurs twice", place)
-            chosen = combine(token, lambda x: numbers.get(int(x), -1), number_of(what(scope), token))
+            chosen = combine(token, lambda x: numbers.get(int(_whole(x, token)), -1), number_of(what(scope), token))
             builder.each(chosen, token, lambda leaf: ([*blocks, default][leaf])(builder, scope))
 
         return run
@@ -122,7 +122,7 @@ class Flow(Phrases):
 
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             self._new(name, dict(scope) | {"": frozenset(scope)})
-            bits = None if width is None else expressions.integer(width, scope, token)
+            bits = expressions.size(width, scope, token)
             word = kind._replace(text="int") if kind is token else kind
 
             def loop(given: Any) -> None:
@@ -289,7 +289,7 @@ class Flow(Phrases):
                 self._calls -= 1
             if kind is None:
                 return value
-            size = None if width is None else expressions.integer(width, inside, kind)
+            size = expressions.size(width, inside, kind)
             if isinstance(value, Bits) and kind.text in ("bit", "bool") and len(value.wires) == (size or 1):
                 return value
             return combine(place, lambda x: converted(x, kind, size), number_of(value, place))
@@ -322,8 +322,8 @@ class Flow(Phrases):
             if kind.text == "array":
                 found = scope.get(where.text)
                 if mutable and mutable.text == "mutable":
-                    if not isinstance(found, Variable):
-                        fail(f"{of.text}: {name.text!r} needs an array that can be changed", where)
+                    if not isinstance(found, Variable) or argument(scope) is not found.value:
+                        fail(f"{of.text}: {name.text!r} needs a whole array that can be changed", where)
                     return found
                 return argument(scope)
             n = None if size is None else expressions.integer(size, inside, kind)

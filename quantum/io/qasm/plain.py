@@ -139,7 +139,7 @@ class PlainGates:
             value = float(text)
             return value if math.isfinite(value) else None
         if text not in self._angles:
-            if any(type(self._scope.get(name)) in (Variable, Subroutine) for name in _NAME.findall(text)):
+            if any(type(self._scope.get(name)) in (Variable, Subroutine, Bits) for name in _NAME.findall(text)):
                 return None  # it may be another one the next time
             match = _PRODUCT.fullmatch(text)
             self._angles[text] = self._evaluated(text) if match is None else _product(*match.groups())

@@ -274,8 +274,12 @@ class CircuitBuilder:
         own = not outside and condition[1:] == (False, True) and bit not in self.saved
         if own:
             self.path = self._base = {bit: 1}
-            changed = self.trial(body)
-            own = bit not in self.lost
+            found = list[Any]()
+            changed = self.trial(lambda: found.append((body(), self.bit(bit[0]), self.instructions)))
+            again, now, made = found[0]
+            # whether it is the whole condition in each round, and not measured under a condition on itself
+            own = bit not in self.lost and again == combine(token, bool, now)
+            own = own and not any(i.gate is MEASURE and bit[0] in i.clbits for i in made)
             self.path, self._base = outside, base
         wire = bit[0]
         if not own:

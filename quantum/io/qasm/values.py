@@ -135,6 +135,8 @@ def converted(value: Any, kind: Token, width: int | None = None, cast: bool = Fa
     if not isinstance(value, (int, float)):
         fail(f"{name}: the value must be a number, and no input parameter", kind)
     if name in ("float", "angle"):
+        if isinstance(value, Word) and name == "angle":  # the same bits
+            return Angle(0.0, value.width if width is None else width).like(int(value))
         value = value if isinstance(value, Angle) else checked(float, kind, value)
         return Angle(value, width) if name == "angle" and width is not None else value
     if name == "bool":
@@ -253,7 +255,9 @@ def unary(sign: Token, x: Any) -> Any:
         return x.like(~int(x))
     if not isinstance(x, (int, float, Linear)):
         fail(f"{sign.text!r} needs a number", sign)
-    return -x if sign.text == "-" else x
+    if sign.text == "-":
+        return x.like(-int(x)) if isinstance(x, (Word, Angle)) else -x
+    return x
 
 
 def _power_of(a: float, b: float) -> float:
@@ -272,6 +276,32 @@ def _divide_whole(a: Any, b: Any) -> Any:
     if not isinstance(a, int) or not isinstance(b, int) or not b:
         return a / b
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # towards 0, as in C
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    """Of the division towards 0."""
+    return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+def _sized(f: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def of(a: Any, b: Any) -> Any:
+        """Of numbers; those of so many bits lose what goes beyond, and angles go round."""
+        if isinstance(a, Word) and isinstance(b, Word):
+            found = f(int(a), int(b))
+            return Word(found, max(a.width, b.width)) if type(found) is int else found
+        angles = [x for x in (a, b) if isinstance(x, Angle)]
+        if not angles:
+            return f(a, b)
+        wide = max(angles, key=lambda x: x.width)
+        if f in (operator.mul, _divide_whole) and len(angles) == 1 and any(type(x) is float for x in (a, b)):
+            return f(float(a), float(b))  # half of an angle, say
+        a, b = (int(Angle(x, wide.width)) if isinstance(x, float) else int(x) for x in (a, b))
+        found = f(a, b)
+        if type(found) is bool:
+            return found
+        return Word(found, wide.width) if f is _divide_whole and len(angles) == 2 else wide.like(found)
+
+    return of
 
 
 def _bitwise(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
@@ -300,16 +330,16 @@ def _shift(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
 
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "%": operator.mod,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+    "+": _sized(operator.add),
+    "-": _sized(operator.sub),
+    "*": _sized(operator.mul),
+    "%": _remainder,
+    "<": _sized(operator.lt),
+    ">": _sized(operator.gt),
+    "<=": _sized(operator.le),
+    ">=": _sized(operator.ge),
+    "==": _sized(operator.eq),
+    "!=": _sized(operator.ne),
     "&": _bitwise(operator.and_),
     "|": _bitwise(operator.or_),
     "^": _bitwise(operator.xor),
@@ -329,7 +359,7 @@ def binary(sign: Token, power: str, whole: bool) -> Callable[[Any, Any], Any]:
     if symbol == power:
         compute = _power_of
     elif symbol == "/" and whole:
-        compute = _divide_whole
+        compute = _sized(_divide_whole)
 
     def plain(a: Any, b: Any) -> Any:
         """Of numbers."""

@@ -11,7 +11,7 @@ from scipy import stats
 
 from triskele import quantum
 from triskele.quantum import noise
-from triskele.quantum.errors import QASMError, SimulatorError
+from triskele.quantum.errors import ChannelError, QASMError, SimulatorError
 
 U = quantum.Circuit
 HEAD = 'OPENQASM 3.0; include "stdgates.inc";\n'
@@ -265,6 +265,9 @@ def check(text, wanted, shots=2000):
         ("def f(int n) -> int { if (n < 2) return 1; return n * f(n - 1); }", "f(5)", 120),
         ("def f(mutable array[int, 2] a) { a[1] = 7; } array[int, 2] b; f(b);", "b[1]", 7),
         ("int n = 1; { int n = 2; n = 3; }", "n", 1),
+        ("uint[4] a = 15; uint[4] b = 1;", "int(a + b == 0) + 2 * int(b - a == 2) + 4 * int(-b == 15)", 7),
+        ("int[8] a = -7;", "10 * (a % 3) + a / 3", -12),
+        ("int n = 0o17;", "n", 15),
     ],
 )
 def test_arithmetic(declared, expression, value):
@@ -277,6 +280,15 @@ def test_arithmetic(declared, expression, value):
         ("angle[4] a = 9 * (pi / 8);", "a << 2", np.pi / 2),
         ("angle[4] a = 9 * (pi / 8);", "a >> 2", np.pi / 4),
         ("angle[3] a; a[2] = 1; a[0] = 1;", "a", np.pi * 5 / 4),
+        ("angle[4] a = 7 * (pi / 8); angle[4] b = pi / 8;", "a + b", np.pi),
+        ("angle[4] a = 7 * (pi / 8); angle[4] b = pi / 8;", "b - a", 5 * np.pi / 4),
+        ("angle[4] a = 7 * (pi / 8); uint[4] two = 2;", "a / two", 3 * np.pi / 8),
+        ("angle[4] c = 5 * (pi / 4); uint[4] two = 2;", "two * c", np.pi / 2),
+        ("angle[4] c = 5 * (pi / 4); angle[4] b = pi / 8;", "c / b", 10),
+        ("angle[4] a = pi / 4;", "-a", 7 * np.pi / 4),
+        ("angle[4] a = 3 * pi;", "int(a == pi) + 2 * int(a * 2 > a)", 1),
+        ('bit[2] b = "10"; angle[2] a = angle[2](b);', "a", np.pi),
+        ("angle[20] a = pi / 3;", "a", np.pi / 3),
     ],
 )
 def test_bits_of_angles(declared, expression, value):
@@ -341,6 +353,41 @@ def test_a_bit_is_what_it_was_where_that_is_needed():
     count = "int n = 0; for int i in [0:3] { reset q; if (i != 2) x q; c = measure q; if (c) n += 1; } bit[3] k = n;"
     assert bits(f"qubit q; bit c; {count}")[-4:] == "0111"
     assert bits("qubit[2] q; bit c = 1; bit d; if (c) { c = measure q[0]; x q[1]; } d = measure q[1];")[-2:] == "10"
+
+
+def test_conditions_of_loops_are_those_of_each_round():
+    """Bits that are known at first may change in the loop."""
+    text = "qubit q; bit failed; bit tried = 0; x q; failed = measure q; while (failed && !tried) { tried = 1; h q; "
+    counts = quantum.run(read(text + "failed = measure q; }"), shots=1000, seed=0).counts()
+    assert {outcome[-2:] for outcome in counts} == {"10", "11"}
+    assert abs(sum(n for outcome, n in counts.items() if outcome[-2:] == "11") - 500) < 5 * math.sqrt(250)
+    text = (
+        "qubit q; bit go; bit[2] n; x q; go = measure q; n = 0; while (go && n != 3) { n = uint[2](n) + uint[2](1); }"
+    )
+    assert bits(text)[-3:] == "111"
+
+
+def test_what_follows_a_loop_is_done_once_and_always():
+    assert bits("qubit q; bit[2] o; while (o[0]) { if (o[1]) x q; } o = 3;") == "11"
+
+
+def test_readings_in_a_loop_err():
+    """0 is read as 1 in half of the rounds, each of which flips the other qubit: an odd number of times in 2 of 3."""
+    text = (
+        "qubit[2] q; bit[2] o; x q[0]; o[0] = measure q[0]; while (o[0]) { reset q[0]; x q[1]; o[0] = measure q[0]; } "
+    )
+    noisy = read(text + "o[1] = measure q[1];").with_noise(noise.NoiseModel().readout(noise.ReadoutError(0, 0.5), 0))
+    odd = sum(n for outcome, n in quantum.run(noisy, shots=5000, seed=0).counts().items() if outcome[-2] == "1")
+    assert abs(odd / 5000 - 2 / 3) < 5 * math.sqrt(2 / 9 / 5000)
+    with pytest.raises(ChannelError, match="has a condition on that bit"):
+        read("qubit q; bit c = measure q; if (c) { c = measure q; }").with_noise(
+            noise.NoiseModel().readout(noise.ReadoutError(0, 0.3))
+        )
+
+
+def test_angles_follow_the_bits():
+    text = "qubit q; bit c; c = 1; rx(pi * c) q; c = 0; rx(pi * c) q;"
+    assert [i.params for i in read(text) if i.gate.name == "rx"] == [(math.pi,), (0.0,)]
 
 
 def test_loops_that_do_not_end_are_named():

@@ -31,7 +31,15 @@ def bits(text, shots=200):
 # -- random programs, whose statements and expressions are pairs of OpenQASM and Python ------------------------------
 
 NUMBERS = st.recursive(
-    st.sampled_from([("0", "0"), ("1", "1"), ("3", "3"), ("k", "k"), ("uint[2](c)", "(c[0] + 2 * c[1])")]),
+    st.sampled_from(
+        [
+            ("0", "0"),
+            ("1", "1"),
+            ("3", "3"),
+            ("int[16](k)", "k"),  # wide enough for all that is made of it
+            ("int[16](uint[2](c))", "(c[0] + 2 * c[1])"),
+        ]
+    ),
     lambda inner: st.builds(
         lambda a, b, sign: (f"({a[0]} {sign} {b[0]})", f"({a[1]} {sign} {b[1]})"),
         inner,

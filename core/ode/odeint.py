@@ -135,11 +135,11 @@ def odeint(
 
     def slope(y, s):
         """dy/ds."""
-        return direction.astype(real) * vector(f(whole(y), (times[0] + direction * s).astype(real), *args))
+        return direction.astype(real) * vector(f(whole(y), times[0] + direction * s, *args))
 
     def crossing(y, s):
         """The event function."""
-        return traceable(event)(whole(y), (times[0] + direction * s).astype(real), *args)
+        return traceable(event)(whole(y), times[0] + direction * s, *args)
 
     tolerances = [x if np.ndim(x) == 0 and not isinstance(x, dict | list | tuple) else vector(x) for x in (rtol, atol)]
     for name, x in zip(("rtol", "atol"), tolerances):
@@ -186,6 +186,8 @@ def _vectors(shapes, structure, dtype):
                 f"odeint: f must return a tree like y0, {structure} of shapes {shapes}, got {got} of "
                 f"{[np.shape(x) for x in leaves]}"
             )
+        if dtype.kind != "c" and any(spec_of(x).dtype.kind == "c" for x in map(as_value, leaves)):
+            raise TypeError("odeint: f must return real numbers for real y0, got complex ones (give a complex y0)")
         parts = [np.reshape(as_value(x), -1).astype(dtype) for x in leaves]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -219,8 +221,9 @@ def _integrate(make_step, slope, y, ends, tolerances, crossing, max_steps):
         )
         if crossing is not None:
             sign = np.sign(stop_gradient(crossing(new.y, after)))
-            sign = np.where(sign == 0, state.sign, sign)  # a zero at the end of a step is found in the next one
-            made = made._replace(sign=sign, done=sign * state.sign < 0)
+            # a zero at the end of a step is found in the next one, if there is one
+            over = (sign * state.sign < 0) | ((sign == 0) & (state.sign != 0) & (after >= last))
+            made = made._replace(sign=np.where(sign == 0, state.sign, sign), done=over)
         kept = tree.map(lambda a, b: np.where(good, a, b), made, state._replace(h=following))
         return kept._replace(count=state.count + 1)
 

@@ -159,8 +159,10 @@ class Fit:
         """
         check.number(level, "Fit.confidence: level", 0, 1)
         below = (1 + level) / 2
-        times = special.ndtri(below) if self.absolute_sigma else special.stdtrit(self.dof, below)
         best, errors = _vector(self.params), _vector(self.errors)
+        if not self.dof and not self.absolute_sigma:
+            return _like(self.params, np.full_like(best, -np.inf)), _like(self.params, np.full_like(best, np.inf))
+        times = special.ndtri(below) if self.absolute_sigma else special.stdtrit(self.dof, below)
         low, high = best - times * errors, best + times * errors
         if profile:
             known = _compiled(self._model, self.params)
@@ -256,7 +258,8 @@ def fit(
     chi2 = 2 * found.value
     scale = 1.0 if absolute_sigma else np.sqrt(chi2 / dof) if dof else np.inf
     jacobian, eps = problem.jacobian(problem.start), np.finfo(problem.first.dtype).eps
-    reach = np.linalg.norm(jacobian, axis=0) * np.abs(_vector(p0))  # what a change by the size of its start would do
+    sizes = np.maximum(np.abs(_vector(p0)), np.abs(_vector(found.params)))
+    reach = np.linalg.norm(jacobian, axis=0) * sizes  # what a change by the size of a parameter would do
     jacobian[:, (0 < reach) & (reach < eps * np.linalg.norm(problem.first))] = 0
     directions, lengths = _spread(jacobian, eps, scale)
     names, errors = _names(p0), _deviations(np.eye(size), directions, lengths)

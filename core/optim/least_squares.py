@@ -173,13 +173,14 @@ class GaussNewton:
                 "that are not"
             )
         cost, message, steps, memory, converged = _cost(r), "", 0, None, True
+        before = np.inf
         rounding = cost * (100 * np.finfo(r.dtype).eps) ** 2
         with Work(where, report, progress, total=self.max_steps) as work:
             while not message:
                 jacobian = problem.jacobian(x)
                 gradient, norms = jacobian.T @ r, np.linalg.norm(jacobian, axis=0)
                 cosines = np.abs(gradient) / np.where(norms > 0, norms, 1) / max(np.sqrt(2 * cost), 1e-300)
-                if cost <= rounding:
+                if cost == 0 or cost <= rounding and cost >= 0.99 * before:  # it is large where the start is far
                     message = "the residuals are zero within rounding"
                 elif np.max(cosines) <= self.gradient_tolerance:
                     message = "the gradient is zero within gradient_tolerance"
@@ -189,8 +190,9 @@ class GaussNewton:
                     found, memory = self._trial(problem, x, r, cost, jacobian, memory)
                     if found is None:
                         message = "no step reduces the value any further"
-                        converged = memory <= np.sqrt(np.finfo(r.dtype).eps) * cost
+                        converged = cost <= rounding or memory <= np.sqrt(np.finfo(r.dtype).eps) * cost
                         break
+                    before = cost
                     (x, r, new), predicted, length = found
                     small = cost - new <= self.value_tolerance * cost and predicted <= self.value_tolerance * cost
                     cost, steps = new, steps + 1
@@ -281,7 +283,9 @@ class LevenbergMarquardt(GaussNewton):
             elif damping == 0 or gain >= 0.75:
                 radius = 2 * length
             if gain >= 1e-4:
-                return ((moved, residuals, new), predicted, length / max(size, 1e-300)), (radius, scale)
+                # a step that the region shortens says nothing about what is left to gain
+                whole = predicted if damping == 0 else 0.5 * float(np.sum(slopes**2))
+                return ((moved, residuals, new), whole, length / max(size, 1e-300)), (radius, scale)
             if np.all(moved == x):
                 break
         return None, best

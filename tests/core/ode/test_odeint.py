@@ -162,8 +162,21 @@ def test_float32_stays_float32():
         return -y
 
     y = odeint(f, np.ones(2, np.float32), np.array([0.0, 1.0]))
-    assert y.dtype == np.float32 and set(seen) == {(np.dtype(np.float32),) * 2}
+    assert y.dtype == np.float32 and set(seen) == {(np.dtype(np.float32), np.dtype(np.float64))}
     np.testing.assert_allclose(y[-1], np.exp(-1), rtol=3e-6)
+
+
+def test_times_keep_their_digits():
+    """Whatever the dtype of y: seconds since 1970 need 64 bits."""
+    start = 1.7e9
+    y = odeint(lambda y, t: np.cos(t - start), np.float32(0), start + np.array([0.0, 1.5, 3.0]))
+    np.testing.assert_allclose(y, np.sin([0.0, 1.5, 3.0]), atol=1e-5)
+
+
+@pytest.mark.parametrize("last", [0.3, 1.0, 3.0])
+def test_an_event_at_the_last_time_counts(last):
+    ys, time, y = odeint(lambda y, t: np.ones(()), 0.0, [0.0, last], event=lambda y, t: t - last)
+    np.testing.assert_allclose([ys[-1], time, y], last, rtol=1e-12)
 
 
 def test_an_event_ends_the_solution():
@@ -196,6 +209,7 @@ def test_an_event_ends_the_solution():
         ({"t": []}, ValueError, r"one or more times, got shape \(0,\)"),
         ({"f": lambda y, t: np.stack([y, y])}, ValueError, "f must return a tree like y0"),
         ({"args": 0.5}, TypeError, r"args must be a tuple, got .*0.5.*\(k,\) holds one"),
+        ({"f": lambda y, t: 1j * y}, TypeError, "must return real numbers for real y0"),
         ({"rtol": -1e-6}, ValueError, "rtol must be >= 0, got -1e-06"),
         ({"method": "rk45"}, ValueError, "method must be 'dopri5' or 'rodas5p', got 'rk45'"),
     ],

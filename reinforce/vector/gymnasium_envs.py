@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core.extend import check, optional
 
 from ..errors import EnvError
-from ..gymnasium_spaces import actions_of, observations_of
+from ..gymnasium_spaces import actions_of, flattened, observations_of
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
@@ -210,12 +210,8 @@ class GymnasiumVectorEnv:
         return actions
 
     def flat(self, observation: Any) -> Any:
-        """Return one of Gymnasium's observations as agents see it, and anything else as it is."""
-        from gymnasium import spaces
-
-        if isinstance(self.their_space, spaces.Box) or not self.their_space.contains(observation):
-            return observation
-        return spaces.utils.flatten(self.their_space, observation)
+        """Return Gymnasium's observations, one or a batch, as agents see them, and flattened ones as they are."""
+        return flattened(self.name, self.their_space, observation)
 
     @property
     def state(self) -> Any:

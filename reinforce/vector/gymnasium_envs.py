@@ -11,6 +11,7 @@ from triskele.core.extend import check, optional
 
 from ..errors import EnvError
 from ..gymnasium_spaces import actions_of, flattened, observations_of
+from ..spaces import Box
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
@@ -189,9 +190,12 @@ class GymnasiumVectorEnv:
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
-        actions = self._checked(actions)
-        if not hasattr(self.action_space, "n"):
-            actions = actions.astype(self.env.single_action_space.dtype, copy=False)
+        space: Any = self.env.single_action_space
+        given = self._checked(actions)
+        actions = given.astype(space.dtype, copy=False)
+        if isinstance(self.action_space, Box) and actions.dtype != given.dtype:  # bounds may have been rounded outwards
+            inside = (given >= self.action_space.low) & (given <= self.action_space.high)
+            actions = np.where(inside, np.clip(actions, space.low, space.high), actions)
         try:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         except Exception as error:

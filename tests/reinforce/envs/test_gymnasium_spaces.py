@@ -187,6 +187,34 @@ def small_ppo(env, seed=0):
 @pytest.mark.parametrize(
     "space",
     [
+        spaces.Box(-0.1, 0.3, (2,), np.float64),  # the nearest float32 numbers are -0.10000000149 and 0.30000001192
+        spaces.Box(-0.1, 0.3, (2,), np.float16),
+        spaces.Discrete(3, start=-1, dtype=np.int32),
+        spaces.MultiDiscrete([2, 3], dtype=np.int8),
+    ],
+    ids=str,
+)
+def test_actions_reach_the_environment_in_its_dtype_and_bounds(space):
+    given = []
+
+    class Checked(Drawn):
+        def step(self, action):
+            given.append(action)
+            return super().step(action)  # asserts that the space contains it
+
+    env = rl.make(lambda: Checked(spaces.Discrete(2), space), num_envs=2, seed=0)
+    env.reset()
+    box = isinstance(space, spaces.Box)
+    least = space.low if box else np.broadcast_to(space.start, space.shape)
+    most = space.high if box else least + getattr(space, "nvec", 3) - 1
+    env.step(np.array([least, most], env.action_space.dtype))
+    assert given[0].dtype == given[1].dtype == space.dtype
+    assert_array_equal(given, np.array([least, most]))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
         spaces.Discrete(3, start=-1),
         spaces.MultiDiscrete([3, 2], start=[0, 4]),
         spaces.MultiDiscrete([[2, 3], [1, 2]]),

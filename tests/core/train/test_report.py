@@ -352,6 +352,22 @@ def test_compare_takes_any_number_of_runs(tmp_path):
     assert names == ("run0", "one/run", "two/run")
 
 
+def test_compared_runs_have_names_of_their_own(tmp_path):
+    paths = [tmp_path / a / b / "run" for a, b in (("x", "one"), ("y", "one"), ("y", "two"))]
+    for k, path in enumerate(paths):
+        fit(path.with_suffix(".html"), rate=0.1 * (k + 1))
+    found = train.compare(*paths, paths[0])
+    assert found.names == ("x/one/run", "y/one/run", "two/run", "x/one/run (2)")
+    table = found.to_dataframe()
+    assert table.shape[1] == 3 * 4
+    assert tuple(table.loc["loss", [f"final {name}" for name in found.names]]) == found.final("loss")
+    found.save(tmp_path / "all.html")
+    assert (tmp_path / "all.html").read_text().count("<polyline") == 4 * (len(found.curves) + 1)
+    entries = [{"run": {}}]
+    names = train.Comparison(entries, entries, ("a", "a", "a (2)", "a"), entries, entries).names
+    assert names == ("a", "a (3)", "a (2)", "a (4)")
+
+
 def test_compare_names_the_file_that_changed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "my_layers.py").write_text("WIDTH = 1\n")

@@ -134,7 +134,7 @@ def _operator(flat: Callable[..., Sequence[Any]], out: Callable[..., list[Spec]]
     import torch
 
     def run(*arrays):
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():  # inference tensors have no derivatives in a backward pass
             outs = flat(*[torch.from_numpy(np.array(a)) for a in arrays])
         return [as_plain(t.detach().resolve_conj().resolve_neg(), where) for t in outs]
 

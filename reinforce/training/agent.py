@@ -276,7 +276,8 @@ class Agent(_Hints):
     def act(self, observation: Any, *, mask: Any = None) -> Any:
         """The action of the policy for an observation, or those for a batch; see `Policy`.
 
-        An observation of a Gymnasium environment may be a number, tuple or dictionary, as the environment returns it.
+        An observation of a Gymnasium environment may be a number, tuple or dictionary, as the environment returns it,
+        or a batch, as `gymnasium.make_vec` returns it. Integers are observations, floats may be one-hot.
         """
         flat = getattr(getattr(self, "env", None), "flat", None)
         return self.policy(observation if flat is None else flat(observation), mask=mask)

@@ -463,7 +463,9 @@ def make(
         )
     if isinstance(env, Environment):
         if options:
-            raise EnvError(f"make: options go with a name or a class, got {env!r} and {', '.join(options)}")
+            raise EnvError(
+                f"make: options go with a name or a class, got {env!r} and {', '.join(options)}{_no_workers(options)}"
+            )
         return VectorEnv(env, num_envs, seed, max_episode_steps=max_episode_steps)
     if isinstance(env, str):
         from ..envs import registry
@@ -484,5 +486,13 @@ def make(
         accepted = ", ".join(inspect.signature(env).parameters) or "none"
         raise EnvError(
             f"make: {getattr(env, '__name__', env)} does not take these options: {error} (it has: {accepted})"
+            f"{_no_workers(options)}"
         ) from error
     return VectorEnv(env(**options), num_envs, seed, max_episode_steps=max_episode_steps)
+
+
+def _no_workers(options):
+    """What to say of the option that only environments of Gymnasium have."""
+    if "workers" not in options:
+        return ""
+    return "; leave out workers, which are for environments of Gymnasium: this one runs as compiled code, in threads"

@@ -10,7 +10,8 @@ import numpy as np
 from triskele.core.extend import check, optional
 
 from ..errors import EnvError
-from ..gymnasium_spaces import actions_of, observations_of
+from ..gymnasium_spaces import actions_of, flattened, observations_of
+from ..spaces import Box
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
@@ -189,9 +190,12 @@ class GymnasiumVectorEnv:
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
-        actions = self._checked(actions)
-        if not hasattr(self.action_space, "n"):
-            actions = actions.astype(self.env.single_action_space.dtype, copy=False)
+        space: Any = self.env.single_action_space
+        given = self._checked(actions)
+        actions = given.astype(space.dtype, copy=False)
+        if isinstance(self.action_space, Box) and actions.dtype != given.dtype:  # bounds may have been rounded outwards
+            inside = (given >= self.action_space.low) & (given <= self.action_space.high)
+            actions = np.where(inside, np.clip(actions, space.low, space.high), actions)
         try:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         except Exception as error:
@@ -210,12 +214,8 @@ class GymnasiumVectorEnv:
         return actions
 
     def flat(self, observation: Any) -> Any:
-        """Return one of Gymnasium's observations as agents see it, and anything else as it is."""
-        from gymnasium import spaces
-
-        if isinstance(self.their_space, spaces.Box) or not self.their_space.contains(observation):
-            return observation
-        return spaces.utils.flatten(self.their_space, observation)
+        """Return Gymnasium's observations, one or a batch, as agents see them, and flattened ones as they are."""
+        return flattened(self.name, self.their_space, observation)
 
     @property
     def state(self) -> Any:

@@ -67,9 +67,9 @@ class WorkerVectorEnv(GymnasiumVectorEnv):
                 process.stdin.flush()
         answers = [self._answer(k, process) for k, process in enumerate(self._processes)]
         for answer in answers:
-            if isinstance(answer, EnvError):
+            if isinstance(answer, Exception):
                 self._is_reset = False
-                raise answer
+                raise answer if isinstance(answer, EnvError) else EnvError(f"{self.name}: {answer}")
         return answers
 
     def _answer(self, k, process):
@@ -101,7 +101,7 @@ class WorkerVectorEnv(GymnasiumVectorEnv):
         return *map(np.concatenate, arrays), self._merged(infos)  # type: ignore[return-value]
 
     def _merged(self, infos):
-        """Gymnasium's infos of all copies; a worker that lacks one has zeros there."""
+        """Gymnasium's infos of all copies; a worker that lacks one has zeros there, or None for objects."""
         sizes, merged = np.diff(self._ends, prepend=0), {}
         for name in {name: None for info in infos for name in info}:
             found = [info.get(name) for info in infos]
@@ -109,7 +109,8 @@ class WorkerVectorEnv(GymnasiumVectorEnv):
             if isinstance(one, dict):
                 merged[name] = self._merged([x or {} for x in found])
             else:
-                empty = (np.zeros((n, *one.shape[1:]), one.dtype) for n in sizes)
+                nothing = None if one.dtype == object and one.ndim == 1 else 0  # as in Gymnasium
+                empty = (np.full((n, *one.shape[1:]), nothing, one.dtype) for n in sizes)
                 merged[name] = np.concatenate([e if x is None else x for x, e in zip(found, empty, strict=True)])
         return merged
 
@@ -143,13 +144,15 @@ def serve() -> None:
     """Be a worker: make the environments that the first request describes, and answer requests until there are none."""
     import gymnasium
 
-    answers = os.fdopen(os.dup(1), "wb")
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # an environment that reads its input must not take requests
     os.dup2(2, 1)  # what an environment prints must not go in between
     env: Any = None
     while True:
         try:
-            request = pickle.load(sys.stdin.buffer)
+            request = pickle.load(requests)
         except EOFError:
             return
         try:
@@ -166,7 +169,10 @@ def serve() -> None:
                     env.state = request[1]
             else:
                 answer = getattr(env, request[0])(**request[1])
+            answer = pickle.dumps(answer)
         except EnvError as error:
-            answer = EnvError(str(error))  # without what was raised in the environment, which may not be picklable
-        pickle.dump(answer, answers)
+            answer = pickle.dumps(EnvError(str(error)))  # without its cause, which may not be picklable
+        except Exception as error:  # of what makes the environment, or of pickling its infos  # noqa: BLE001
+            answer = pickle.dumps(RuntimeError(f"a worker raised {type(error).__name__}: {error}"))
+        answers.write(answer)
         answers.flush()

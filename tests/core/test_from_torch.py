@@ -116,3 +116,19 @@ def test_errors_name_the_function():
         core.from_torch(f)(np.ones(2))
     with pytest.raises(TypeError, match="from_torch: f must be a function"):
         core.from_torch(3)
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_derivatives_do_not_depend_on_modes_of_pytorch(mode):
+    x = np.linspace(0.1, 0.9, 3)
+    f = core.from_torch(lambda x: torch.sin(x).sum())
+    with mode():
+        found = core.grad(f)(x), core.jit(core.grad(f))(x), core.hessian(f)(x), core.jacfwd(f)(x)
+    for y, expected in zip(found, (np.cos(x), np.cos(x), np.diag(-np.sin(x)), np.cos(x)), strict=True):
+        np.testing.assert_allclose(y, expected, rtol=1e-14, atol=1e-15)
+    module = torch.nn.Linear(3, 1, dtype=torch.float64)
+    net = core.from_torch(module)
+    with mode():
+        found = core.grad(lambda p: np.sum(net(p, x) ** 2))(net.params)
+    (module(torch.tensor(x)) ** 2).sum().backward()
+    np.testing.assert_allclose(found["weight"], module.weight.grad, rtol=1e-14)

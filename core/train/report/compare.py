@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -31,7 +32,7 @@ class Comparison:
     first, second : list of dict
         Entries of the logs.
     names : tuple of str
-        One for each run.
+        One for each run; equal ones are numbered.
     *others : list of dict
         Entries of the logs of more runs.
 
@@ -59,7 +60,7 @@ class Comparison:
     def __init__(
         self, first: Sequence[Entry], second: Sequence[Entry], names: tuple[str, ...], *others: Sequence[Entry]
     ):
-        self.names, runs = names, (first, second, *others)
+        self.names, runs = _numbered(names), (first, second, *others)
         facts, curves = [_facts(r) for r in runs], [_curves(r) for r in runs]
         every = dict.fromkeys(k for f in facts for k in f)
         values = {k: tuple(f.get(k) for f in facts) for k in every}
@@ -228,14 +229,28 @@ def compare(first: str | os.PathLike, second: str | os.PathLike, *others: str | 
                 f"entries without settings"
             )
         found.append((path, entries))
-    stems = [path.stem for path, _ in found]
-    names = tuple(path.stem if stems.count(path.stem) == 1 else _longer(path) for path, _ in found)
     (_, one), (_, two), *rest = found
-    return Comparison(one, two, names, *[entries for _, entries in rest])
+    return Comparison(one, two, _short_names([path for path, _ in found]), *[entries for _, entries in rest])
 
 
-def _longer(path):
-    return os.fspath(Path(path).resolve().with_suffix("").relative_to(Path(path).resolve().parents[1]))
+def _short_names(paths):
+    """Names of files with as many folders as it takes to tell them apart."""
+    files = [Path(os.path.abspath(path)).with_suffix("").parts for path in paths]  # links keep their names
+    names = []
+    for file in files:
+        others = {f for f in files if f != file}
+        count = next(k for k in range(1, len(file) + 1) if all(f[-k:] != file[-k:] for f in others))
+        names.append(os.path.join(*file[-count:]))
+    return tuple(names)
+
+
+def _numbered(names):
+    """Names, of which a second ``a`` becomes ``a (2)``."""
+    out: list[str] = []
+    for name in names:
+        more = (f"{name} ({k})" for k in itertools.count(2))
+        out.append(name if name not in out else next(n for n in more if n not in out and n not in names))
+    return tuple(out)
 
 
 def _listed(texts):

@@ -16,6 +16,7 @@ __all__ = ["area_chart", "heat", "landscape_chart", "line_chart", "shown"]
 _WIDTH, _HEIGHT = 360, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 12, 30
 _MOST_DOTS, _MOST_POINTS = 60, 800
+_FARTHEST = 8e307  # numbers beyond are drawn there on a linear axis, whose length with margins is then a float64
 
 
 def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str, linear: bool = False) -> str:
@@ -29,10 +30,10 @@ def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str
     every_y = np.concatenate([y for _, y in data.values()] or [[]])
     if not len(every_y):
         return _frame('<text class="tick" x="180" y="105" text-anchor="middle">no finite numbers</text>', label)
-    log = not linear and every_y.min() > 0 and every_y.max() > 20 * every_y.min()
+    log = not linear and every_y.min() > 0 and every_y.max() / 20 > every_y.min()
     fx = _scale(every_x.min(), every_x.max(), _LEFT, _WIDTH - _RIGHT)
     low, high = _range(every_y, log)
-    to = np.log10 if log else np.asarray
+    to = np.log10 if log else _near
     fy = _scale(low, high, _HEIGHT - _BOTTOM, _TOP)
     parts = [_y_axis(fy, low, high, log), _x_axis(fx, every_x.min(), every_x.max(), xlabel)]
     for k, (name, (x, y)) in enumerate(data.items()):
@@ -169,8 +170,12 @@ def _scale(low, high, start, stop):
     return lambda v: start + (v - low) / (high - low) * (stop - start)
 
 
+def _near(y):
+    return np.clip(y, -_FARTHEST, _FARTHEST)
+
+
 def _range(y, log):
-    low, high = (float(f(np.log10(y) if log else y)) for f in (np.min, np.max))
+    low, high = (float(f(np.log10(y) if log else _near(y))) for f in (np.min, np.max))
     margin = 0.05 * (high - low) or 0.5 * abs(high) or 0.5
     return low - margin, high + margin
 
@@ -178,7 +183,7 @@ def _range(y, log):
 def _ticks(low, high, most=5):
     """Round numbers between two numbers."""
     raw = (high - low) / most
-    size = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
+    size = 10.0 ** math.floor(math.log10(raw)) if raw > 1e-300 else 1.0
     step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * (1 - 1e-9))
     return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
@@ -186,7 +191,7 @@ def _ticks(low, high, most=5):
 def _y_axis(f, low, high, log):
     ticks = [(v, v) for v in _ticks(low, high)]
     if log:
-        decades = range(math.floor(low), math.ceil(high) + 1)
+        decades = range(max(math.floor(low), -323), min(math.ceil(high), 308) + 1)  # those of float64
         first = (1, 2, 5) if high - low < 2 else (1,)
         every = max(1, len(decades) // 5)
         ticks = [

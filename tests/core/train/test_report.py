@@ -253,6 +253,32 @@ def test_numbers_that_overflow_do_not_end_the_training(tmp_path, value):
     check_page(tmp_path / "run.html")
 
 
+MOST = float(np.finfo(np.float64).max)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("y", [[1.0, 1e308], [-MOST, 0, MOST], [5e-324, MOST], [MOST, MOST], [5e-324, 5e-324]], ids=str)
+def test_charts_show_every_float64(y, linear):
+    drawn = line_chart({"y": (np.arange(len(y)), y)}, xlabel="x", label="y", linear=linear)
+    heights = [float(p.split(",")[1]) for p in drawn.split('points="')[1].split('"')[0].split()]
+    assert len(heights) == len(y) and all(12 <= h <= 180 for h in heights) and heights == sorted(heights)[::-1]
+    assert (heights[0] > heights[-1]) == (y[0] < y[-1])
+    assert drawn.count('class="grid"') > 1 and f"{y[-1]:.4g}" in drawn and "inf" not in drawn
+
+
+def test_diverging_trainings_run_as_without_a_report(tmp_path):
+    def diverge(**options):
+        model = train.Model(nn.Linear(np.zeros((1, 1))), nn.mean_squared_error, optim.SGD(10**5.94 / 2))  # 1e297 after 25 steps
+        with np.errstate(all="ignore"):
+            return model.fit([(np.ones((1, 1)), np.ones((1, 1)))], 40, progress=False, **options).records
+
+    found = diverge(callbacks=[train.Report(tmp_path / "run.html", profile=False)])
+    expected = diverge()
+    assert 1e296 < expected[25]["loss"] < 1e298 and not np.isfinite(expected[26]["loss"])
+    np.testing.assert_array_equal([r["loss"] for r in found], [r["loss"] for r in expected])
+    check_page(tmp_path / "run.html")
+
+
 def test_long_curves_keep_their_extremes():
     y = np.sin(np.arange(10_000) / 7.0)
     y[1234], y[9000] = 50.0, -50.0
@@ -324,6 +350,22 @@ def test_compare_takes_any_number_of_runs(tmp_path):
         fit(tmp_path / folder / "run.html")
     names = train.compare(tmp_path / "run0", tmp_path / "one" / "run", tmp_path / "two" / "run").names
     assert names == ("run0", "one/run", "two/run")
+
+
+def test_compared_runs_have_names_of_their_own(tmp_path):
+    paths = [tmp_path / a / b / "run" for a, b in (("x", "one"), ("y", "one"), ("y", "two"))]
+    for k, path in enumerate(paths):
+        fit(path.with_suffix(".html"), rate=0.1 * (k + 1))
+    found = train.compare(*paths, paths[0])
+    assert found.names == ("x/one/run", "y/one/run", "two/run", "x/one/run (2)")
+    table = found.to_dataframe()
+    assert table.shape[1] == 3 * 4
+    assert tuple(table.loc["loss", [f"final {name}" for name in found.names]]) == found.final("loss")
+    found.save(tmp_path / "all.html")
+    assert (tmp_path / "all.html").read_text().count("<polyline") == 4 * (len(found.curves) + 1)
+    entries = [{"run": {}}]
+    names = train.Comparison(entries, entries, ("a", "a", "a (2)", "a"), entries, entries).names
+    assert names == ("a", "a (3)", "a (2)", "a (4)")
 
 
 def test_compare_names_the_file_that_changed(tmp_path, monkeypatch):

@@ -79,6 +79,48 @@ def test_observations_are_those_of_gymnasiums_flatten(space):
         observation = env.step([0, 1, 0])[0]
 
 
+@given(trees, st.integers(2, 4))
+@settings(max_examples=60, deadline=None)
+def test_raw_observations_are_flattened_one_by_one_and_in_batches(space, n):
+    env = rl.make(lambda: Drawn(space), num_envs=n, seed=0)
+    batch, _ = env.env.reset(seed=0)
+    expected = env._observed(batch)
+    assert_array_equal(env.flat(batch), expected)
+    assert_array_equal([env.flat(copy.seen) for copy in env.env.envs], expected)
+    assert_array_equal(env.flat(expected), expected)
+    if expected.dtype == np.float32:  # (3,) integers are observations of Discrete(3), (3,) floats are one, flattened
+        assert_array_equal(env.flat(expected[0]), expected[0])
+
+
+def test_actions_for_raw_observations_are_those_for_flattened_ones():
+    def seen(space):
+        return rl.PPO(lambda: Drawn(space), seed=1, num_envs=1, num_steps=8, minibatches=1, hidden=(8,))
+
+    agent = seen(spaces.Discrete(4))
+    each = [agent.act(k) for k in range(4)]
+    assert len(set(each)) == 2  # an untrained network tells them apart
+    assert_array_equal(agent.act(np.arange(4)), each)
+    assert_array_equal(agent.act(np.eye(4)), each)
+    assert agent.act(np.eye(4)[2]) == each[2]
+    with pytest.raises(rl.EnvError, match=r"must lie in Discrete\(4\), got \[4, -1\] \(possible: 0 to 3\)"):
+        agent.act([0, 4, -1, 2])
+    agent = seen(spaces.Box(-1, 1, ()))
+    assert_array_equal(agent.act(np.array([0.5, -0.5])), [agent.act(0.5), agent.act(np.float32(-0.5))])
+    agent = seen(spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(2)}))
+    a = np.array([[0.1, 1.5], [-0.3, 0.2]])  # float64, and out of bounds
+    flat = np.concatenate([a, [[0, 1], [1, 0]]], axis=1)
+    assert_array_equal(agent.act({"a": a, "b": np.array([1, 0])}), agent.act(flat))
+    assert agent.act({"a": list(a[0]), "b": 1}) == agent.act(flat[0])
+    for wrong, told in (
+        ({"a": a[0]}, r"must have the parts of Dict\("),
+        ({"a": a, "b": 1}, r"integers of shape \(2,\) at \['b'\], got int64 of shape \(\)"),
+        ({"a": a[0], "b": 1.0}, r"integers of shape \(\) at \['b'\], got float64"),
+        ({"a": a[0], "b": 2}, "possible: 0 to 1"),
+    ):
+        with pytest.raises(rl.EnvError, match=told):
+            agent.act(wrong)
+
+
 @pytest.mark.parametrize(
     "space",
     [
@@ -140,6 +182,34 @@ def small_ppo(env, seed=0):
         hidden=(16,),
         normalize=False,
     )
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-0.1, 0.3, (2,), np.float64),  # the nearest float32 numbers are -0.10000000149 and 0.30000001192
+        spaces.Box(-0.1, 0.3, (2,), np.float16),
+        spaces.Discrete(3, start=-1, dtype=np.int32),
+        spaces.MultiDiscrete([2, 3], dtype=np.int8),
+    ],
+    ids=str,
+)
+def test_actions_reach_the_environment_in_its_dtype_and_bounds(space):
+    given = []
+
+    class Checked(Drawn):
+        def step(self, action):
+            given.append(action)
+            return super().step(action)  # asserts that the space contains it
+
+    env = rl.make(lambda: Checked(spaces.Discrete(2), space), num_envs=2, seed=0)
+    env.reset()
+    box = isinstance(space, spaces.Box)
+    least = space.low if box else np.broadcast_to(space.start, space.shape)
+    most = space.high if box else least + getattr(space, "nvec", 3) - 1
+    env.step(np.array([least, most], env.action_space.dtype))
+    assert given[0].dtype == given[1].dtype == space.dtype
+    assert_array_equal(given, np.array([least, most]))
 
 
 @pytest.mark.parametrize(

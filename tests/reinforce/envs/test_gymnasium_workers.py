@@ -1,5 +1,7 @@
 """Environments of Gymnasium in several processes: the numbers of one, and clear errors."""
 
+import contextlib
+import io
 import os
 import signal
 
@@ -32,6 +34,27 @@ class Masked(gymnasium.Env):
             raise ArithmeticError("no third step")
         print("what an environment prints is in nobody's way")
         return int(self.np_random.integers(4)), float(action), self.count == 5, False, self._info()
+
+
+class Talks(gymnasium.Env):
+    """Asks for a line, as debuggers do; tells what it is, if it is the third copy."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(4), gymnasium.spaces.Discrete(3)
+
+    def __init__(self, fault=None, told="third"):
+        if fault is not None:
+            raise fault
+        self.told = told
+
+    def reset(self, *, seed=None, options=None):
+        self.seed_given = seed
+        with contextlib.suppress(EOFError):
+            input()
+        return 0, {}
+
+    def step(self, action):
+        info = {"name": self.told, "count": 3, "array": np.ones(2)} if self.seed_given == 2 else {}
+        return 0, 0.0, False, False, info
 
 
 @pytest.fixture
@@ -107,3 +130,34 @@ def test_an_exception_names_the_environment_among_all(made):
         made(Masked, 2, workers=0)
     with pytest.raises(rl.EnvError, match="`state` of 2 workers"):
         env.state = {"workers": [1]}
+
+
+def test_infos_that_some_workers_lack_are_those_of_one_process(made, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    one, many = made(Talks, 4, 0), made(Talks, 4, 0, workers=2)
+    infos = []
+    for env in (one, many):
+        env.reset()
+        infos.append(env.step([0] * 4)[-1])
+    assert infos[0].keys() == infos[1].keys() and infos[1]["name"].tolist() == [None, None, "third", None]
+    for name, x in infos[0].items():
+        assert_array_equal(infos[1][name], x)
+        assert infos[1][name].dtype == x.dtype
+
+
+def test_what_a_worker_raises_is_told_in_its_words(made):
+    with pytest.raises(rl.EnvError, match=r"<lambda>: a worker raised ValueError: no such level 'x'"):
+        made(lambda: Talks(ValueError("no such level 'x'")), 2, workers=2)
+    env = made(lambda: Talks(told=lambda: 0), 4, 0, workers=2)
+    for _ in range(2):  # the workers live on
+        env.reset(seed=0)
+        with pytest.raises(rl.EnvError, match=r"a worker raised \w+: .*pickle.*lambda"):
+            env.step([0] * 4)
+    with pytest.raises(rl.EnvError, match="call reset before step"):
+        env.step([0] * 4)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", rl.make("CartPole-v1").environment], ids=["name", "object"])
+def test_our_environments_need_no_workers(env):
+    with pytest.raises(rl.EnvError, match="leave out workers, which are for environments of Gymnasium"):
+        rl.make(env, workers=2)

@@ -57,8 +57,8 @@ def flattened(name: str, space: Any, observation: Any) -> Any:
         wanted = (*values[0].shape[:several], *part.shape)
         if x.dtype.kind not in kinds or x.shape != wanted:
             raise EnvError(
-                f"{name}: an observation must have {'integers' if kinds == 'iub' else 'numbers'} of shape {wanted} at "
-                f"{list(place)}, got {x.dtype} of shape {x.shape}"
+                f"{name}: an observation must have {'integers' if kinds == 'iub' else 'numbers'} of shape {wanted}"
+                f"{f' at {list(place)}' if place else ''}, got {x.dtype} of shape {x.shape}"
             )
     flat = _joined(name, parts, values if several else [x[None] for x in values])
     return flat if several else flat[0]
@@ -117,7 +117,7 @@ def _is_raw(space, observation):
         return False
     if isinstance(space, spaces.Box):  # one axis of length 1 is that of a flattened number
         return given.dtype.kind in "iubf" and given.ndim < 2 and given.shape != (1,)
-    kinds = "iubf" if isinstance(space, spaces.MultiBinary) else "iub"
+    kinds = "iubf" if isinstance(space, spaces.MultiBinary) or not given.ndim else "iu"  # arrays of bool: one-hot
     return given.dtype.kind in kinds and space.shape in (given.shape, given.shape[1:])
 
 

@@ -100,10 +100,14 @@ def test_actions_for_raw_observations_are_those_for_flattened_ones():
     each = [agent.act(k) for k in range(4)]
     assert len(set(each)) == 2  # an untrained network tells them apart
     assert_array_equal(agent.act(np.arange(4)), each)
-    assert_array_equal(agent.act(np.eye(4)), each)
+    for dtype in (float, bool, int):
+        assert_array_equal(agent.act(np.eye(4, dtype=dtype)), each)
+    assert agent.act(np.eye(4, dtype=bool)[2]) == each[2]
     assert agent.act(np.eye(4)[2]) == each[2]
     with pytest.raises(rl.EnvError, match=r"must lie in Discrete\(4\), got \[4, -1\] \(possible: 0 to 3\)"):
         agent.act([0, 4, -1, 2])
+    with pytest.raises(rl.EnvError, match=r"must have integers of shape \(\), got float64 of shape \(\)"):
+        agent.act(3.0)
     agent = seen(spaces.Box(-1, 1, ()))
     assert_array_equal(agent.act(np.array([0.5, -0.5])), [agent.act(0.5), agent.act(np.float32(-0.5))])
     agent = seen(spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(2)}))

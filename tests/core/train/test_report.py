@@ -268,7 +268,9 @@ def test_charts_show_every_float64(y, linear):
 
 def test_diverging_trainings_run_as_without_a_report(tmp_path):
     def diverge(**options):
-        model = train.Model(nn.Linear(np.zeros((1, 1))), nn.mean_squared_error, optim.SGD(10**5.94 / 2))  # 1e297 after 25 steps
+        model = train.Model(
+            nn.Linear(np.zeros((1, 1))), nn.mean_squared_error, optim.SGD(10**5.94 / 2)
+        )  # 1e297 after 25 steps
         with np.errstate(all="ignore"):
             return model.fit([(np.ones((1, 1)), np.ones((1, 1)))], 40, progress=False, **options).records
 

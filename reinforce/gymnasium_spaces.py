@@ -108,7 +108,7 @@ def _is_raw(space, observation):
     if isinstance(space, spaces.Dict):
         return isinstance(observation, Mapping)
     if isinstance(space, spaces.Tuple):
-        return (isinstance(observation, tuple) and len(observation) == len(space)) or space.contains(observation)
+        return isinstance(observation, tuple) and len(observation) == len(space)
     if isinstance(space, spaces.Box) and space.shape:
         return False
     try:

@@ -106,7 +106,7 @@ class MuZeroNetwork:
         def network(key, n_in, n_out):
             return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
 
-        eyes, n = eyes_of(random.fold_in(keys[0], 1), space)
+        eyes, n = eyes_of(random.fold_in(keys[0], random.Fold.CLASSIFIER), space)
         first = s.representation
         if first is None:
             first = network(keys[0], n, s.embedding)

@@ -98,7 +98,7 @@ def eyes_of(key: Any, space: Any) -> tuple[Convolutions | None, int]:
 
 def sighted(key: Any, space: Any, make: Callable[[int], Any]) -> Any:
     """Return ``make(n)``, a network on n numbers, as one on observations of a space, of any number of axes."""
-    eyes, size = eyes_of(random.fold_in(key, 1), space)
+    eyes, size = eyes_of(random.fold_in(key, random.Fold.CLASSIFIER), space)
     network = make(size)
     if eyes is not None:
         return Sighted(eyes, network)

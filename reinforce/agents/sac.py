@@ -335,7 +335,7 @@ def _model(key, env, s):
 
     def critic(key):
         """A critic with eyes of its own."""
-        eyes, n = eyes_of(random.fold_in(key, 1), space)
+        eyes, n = eyes_of(random.fold_in(key, random.Fold.CLASSIFIER), space)
         return Critic(perceptron(key, [n + k, *s.hidden, 1], s.activation), eyes)
 
     critics = critic(keys[1]), critic(keys[2])

@@ -57,9 +57,9 @@ def simulate(
         raise SimulatorError("trajectories: the number of trajectories is needed (run(..., shots=1000))")
     shots, seed, n = check_shots(shots, "run"), check_seed(seed, "run"), circuit.num_qubits
     check_memory("trajectories", n, _chunks(n) * 16 << (n + 3), "fewer threads need less")
-    kept = circuit._programs.get("trajectories")
-    if kept is None or kept[0] != len(circuit):
-        kept = circuit._programs["trajectories"] = (len(circuit), _ready(circuit))
+    kept, size = circuit._programs.get("trajectories"), (len(circuit), circuit.num_clbits)
+    if kept is None or kept[0] != size:
+        kept = circuit._programs["trajectories"] = (size, _ready(circuit))
     ready = kept[1]
     values = all_values(ready.names[0], ready.names[1], theta, data)
     state = None if initial is None else check_state(initial, n)

@@ -3,7 +3,7 @@
 from tests.size import by_folder, count, today
 
 # Statements of all packages (`make size`), rounded up to the next hundred.
-AT_MOST = 94_470
+AT_MOST = 94_430
 
 
 def test_statements_do_not_grow_unnoticed():

@@ -108,7 +108,7 @@ class CompiledEngine(Engine):
 
 
 def _valued(game, evaluator, chance):
-    """The function of an evaluator, and the template that calls it."""
+    """Return the function of an evaluator and the template that calls it."""
     ahead = None if game.reward is None else functools.partial(values_ahead, num_players=game.num_players)
     if not isinstance(evaluator, RandomRollout):
         check_evaluator_once(game, evaluator)

@@ -1,4 +1,4 @@
-"""Random games that end after some moves, where a function says what is still to come."""
+"""Random rollouts of limited depth, with a value function at the horizon."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,14 +22,14 @@ class Horizon(NamedTuple):
 
 @device
 def nothing(state, values):
-    """What is to come where nobody says more."""
+    """Return 0 for all players: the default value at the horizon."""
     for p in range(len(values)):
         values[p] = 0.0
 
 
 @template
 def roll_out_to_horizon(search, tree, states, node, parameters, work):
-    """Average what random games of at most so many moves from the node are worth; `search.evaluator` is a `Horizon`."""
+    """Average the values of random rollouts of limited depth; `search.evaluator` is a `Horizon`."""
     rules, stream, count = search.rules, tree.streams, int(parameters[ROLLOUTS])
     move, value, depth = search.evaluator.move, search.evaluator.value, int(parameters[ROLLOUTS + 1])
     for i in range(count):

@@ -12,74 +12,55 @@ from triskele.core.extend import check, device, simd
 from ...errors import SearchError
 from .children import INFINITY, LOWEST, best_lane, eight_children
 from .logarithms import fast_log
-from .scaled import bounds, scaled
+from .scaled import as_is, bounds, scaled, whole_range
 
 __all__ = ["PUCT"]
 
 
-@device
-def select_puct(tree, node, parameters, stream):
-    """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of the
-    child.
+def _selection(bounds, scaled):
+    """Return the rule of selection for means that are scaled so, or left as they are."""
 
-    Parameters: c, base, value of an action never taken, or NaN for the mean of those that have been.
-    """
-    link = tree.links[node]
-    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
-    unknown = np.float32(parameters[2])
-    if math.isnan(unknown):
-        sums, counts = simd.splat(np.float32(0), 8), simd.splat(np.float32(0), 8)
+    @device
+    def select_puct(tree, node, parameters, stream):
+        """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of
+        the child.
+
+        Parameters: c, base, value of an action never taken, or NaN for the mean of those that have been.
+        """
+        link = tree.links[node]
+        first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+        unknown = np.float32(parameters[2])
+        if math.isnan(unknown):
+            sums, counts = simd.splat(np.float32(0), 8), simd.splat(np.float32(0), 8)
+            for at in range(first, first + count, 8):
+                lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+                known = simd.select(mean == -INFINITY, simd.splat(np.float32(0), 8), visits)
+                sums, counts = simd.select(known > np.float32(0), simd.fma(mean, known, sums), sums), counts + known
+            n = simd.sum(counts)
+            unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
+        below = np.float32(max(tree.stats[node].visits - 1, 0))
+        growth = np.float32(parameters[0]) + fast_log(
+            np.float32(1) + (np.float32(1) + below) / np.float32(parameters[1])
+        )
+        wide = np.float32(growth * np.float32(math.sqrt(max(below, np.float32(1)))))
+        least, scale = bounds(tree)
+        if math.isnan(parameters[2]):
+            unknown = (unknown - least) * scale
+        edge, highest = first, LOWEST
         for at in range(first, first + count, 8):
             lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
-            known = simd.select(mean == -INFINITY, simd.splat(np.float32(0), 8), visits)
-            sums, counts = simd.select(known > np.float32(0), simd.fma(mean, known, sums), sums), counts + known
-        n = simd.sum(counts)
-        unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
-    below = np.float32(max(tree.stats[node].visits - 1, 0))
-    growth = np.float32(parameters[0]) + fast_log(np.float32(1) + (np.float32(1) + below) / np.float32(parameters[1]))
-    wide = np.float32(growth * np.float32(math.sqrt(max(below, np.float32(1)))))
-    edge, highest = first, LOWEST
-    for at in range(first, first + count, 8):
-        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
-        prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
-        value = simd.select(taken, mean, simd.splat(unknown, 8))
-        score = value + prior / (visits + np.float32(1)) * simd.splat(wide, 8)
-        top, lane = best_lane(simd.select(lanes, score, simd.splat(-INFINITY, 8)))
-        if top > highest:
-            edge, highest = at + lane, top
-    return edge
+            prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
+            value = simd.select(taken, scaled(mean, least, scale), simd.splat(unknown, 8))
+            score = value + prior / (visits + np.float32(1)) * simd.splat(wide, 8)
+            top, lane = best_lane(simd.select(lanes, score, simd.splat(-INFINITY, 8)))
+            if top > highest:
+                edge, highest = at + lane, top
+        return edge
+
+    return select_puct
 
 
-@device
-def select_scaled_puct(tree, node, parameters, stream):
-    """`select_puct` with means scaled by the returns that the search has seen."""
-    link = tree.links[node]
-    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
-    unknown = np.float32(parameters[2])
-    if math.isnan(unknown):
-        sums, counts = simd.splat(np.float32(0), 8), simd.splat(np.float32(0), 8)
-        for at in range(first, first + count, 8):
-            lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
-            known = simd.select(mean == -INFINITY, simd.splat(np.float32(0), 8), visits)
-            sums, counts = simd.select(known > np.float32(0), simd.fma(mean, known, sums), sums), counts + known
-        n = simd.sum(counts)
-        unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
-    below = np.float32(max(tree.stats[node].visits - 1, 0))
-    growth = np.float32(parameters[0]) + fast_log(np.float32(1) + (np.float32(1) + below) / np.float32(parameters[1]))
-    wide = np.float32(growth * np.float32(math.sqrt(max(below, np.float32(1)))))
-    least, scale = bounds(tree)
-    if math.isnan(parameters[2]):
-        unknown = (unknown - least) * scale
-    edge, highest = first, LOWEST
-    for at in range(first, first + count, 8):
-        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
-        prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
-        value = simd.select(taken, scaled(mean, least, scale), simd.splat(unknown, 8))
-        score = value + prior / (visits + np.float32(1)) * simd.splat(wide, 8)
-        top, lane = best_lane(simd.select(lanes, score, simd.splat(-INFINITY, 8)))
-        if top > highest:
-            edge, highest = at + lane, top
-    return edge
+select_puct, select_scaled_puct = _selection(whole_range, as_is), _selection(bounds, scaled)
 
 
 @dataclass(frozen=True)

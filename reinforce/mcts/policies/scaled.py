@@ -18,27 +18,39 @@ from ..loops.simulation import NEW
 from ..tree import RAN
 from .children import INFINITY
 
-__all__ = ["bounds", "finish_of", "scaled"]
+__all__ = ["as_is", "bounds", "finish_of", "scaled", "whole_range"]
 
 _LEAST, _GREATEST = 6, 7  # columns of `Tree.counts`, as float64
 
 
 @device
+def whole_range(tree):
+    """Return bounds that leave means as they are."""
+    return np.float32(0), np.float32(1)
+
+
+@device
+def as_is(mean, least, scale):
+    """Return means unchanged."""
+    return mean
+
+
+@device
 def bounds(tree):
-    """The least return, and the number that makes the greatest one 1 more than it."""
+    """Return the least return, and the factor that maps the range of returns to [0, 1]."""
     least, greatest = np.int64(tree.counts[_LEAST]).view(np.float64), np.int64(tree.counts[_GREATEST]).view(np.float64)
     return np.float32(least), np.float32(1.0 / (greatest - least)) if greatest > least else np.float32(0)
 
 
 @device
 def scaled(mean, least, scale):
-    """Means between the bounds; -inf stays what it is."""
+    """Scale means to [0, 1]; -inf stays -inf."""
     between = (mean - simd.splat(least, 8)) * simd.splat(scale, 8)
     return simd.select(mean == -INFINITY, simd.splat(-INFINITY, 8), between)
 
 
 def finish_of(policy: Any, finish: Callable) -> Callable:
-    """Return `finish` of a search, which notes the bounds where the policy asks for them."""
+    """Return the `finish` of a search, which also records the range of returns if the policy needs it."""
     if not getattr(policy, "normalize", False):
         return finish
 

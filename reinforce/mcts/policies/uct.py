@@ -12,46 +12,37 @@ from triskele.core.extend import check, device, simd
 from ...errors import SearchError
 from .children import INFINITY, LOWEST, best_lane, eight_children
 from .logarithms import root_log
-from .scaled import bounds, scaled
+from .scaled import as_is, bounds, scaled, whole_range
 
 __all__ = ["UCT"]
 
 
-@device
-def select_uct(tree, node, parameters, stream):
-    """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never
-    taken.
-    """
-    link = tree.links[node]
-    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
-    wide = np.float32(parameters[0]) * root_log(max(tree.stats[node].visits, 1))
-    unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-INFINITY, 8)
-    edge, highest = first, LOWEST
-    for at in range(first, first + count, 8):
-        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
-        score = mean + simd.splat(wide, 8) / simd.sqrt(visits)
-        top, lane = best_lane(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
-        if top > highest:
-            edge, highest = at + lane, top
-    return edge
+def _selection(bounds, scaled):
+    """Return the rule of selection for means that are scaled so, or left as they are."""
+
+    @device
+    def select_uct(tree, node, parameters, stream):
+        """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action
+        never taken.
+        """
+        link = tree.links[node]
+        first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+        wide = np.float32(parameters[0]) * root_log(max(tree.stats[node].visits, 1))
+        unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-INFINITY, 8)
+        least, scale = bounds(tree)
+        edge, highest = first, LOWEST
+        for at in range(first, first + count, 8):
+            lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+            score = scaled(mean, least, scale) + simd.splat(wide, 8) / simd.sqrt(visits)
+            top, lane = best_lane(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
+            if top > highest:
+                edge, highest = at + lane, top
+        return edge
+
+    return select_uct
 
 
-@device
-def select_scaled_uct(tree, node, parameters, stream):
-    """`select_uct` with means scaled by the returns that the search has seen."""
-    link = tree.links[node]
-    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
-    wide = np.float32(parameters[0]) * root_log(max(tree.stats[node].visits, 1))
-    unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-INFINITY, 8)
-    least, scale = bounds(tree)
-    edge, highest = first, LOWEST
-    for at in range(first, first + count, 8):
-        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
-        score = scaled(mean, least, scale) + simd.splat(wide, 8) / simd.sqrt(visits)
-        top, lane = best_lane(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
-        if top > highest:
-            edge, highest = at + lane, top
-    return edge
+select_uct, select_scaled_uct = _selection(whole_range, as_is), _selection(bounds, scaled)
 
 
 @dataclass(frozen=True)

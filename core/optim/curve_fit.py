@@ -286,7 +286,7 @@ def fit(
 
 
 def _arrays(values, lists=True):
-    """A tree with arrays of other libraries, and lists, as arrays."""
+    """Convert lists and arrays of other libraries in a tree to NumPy arrays."""
     return tree.map(
         lambda v: foreign.as_plain(np.asarray(v) if type(v) is list else v, "fit"),
         values,
@@ -303,7 +303,7 @@ def _vector(params):
 
 
 def _like(params, vector):
-    """The numbers of a vector in a tree like `params`."""
+    """Return the numbers of a vector as a tree like `params`."""
     leaves, structure = tree.flatten(params)
     parts = np.split(vector, np.cumsum([np.size(x) for x in leaves])[:-1])
     return tree.unflatten(structure, [np.reshape(v, np.shape(x)) for v, x in zip(parts, leaves)])
@@ -318,7 +318,7 @@ def _names(params):
 
 
 def _weights(sigma, y):
-    """What residuals are multiplied by: 1 / sigma, or the inverse of the Cholesky factor of a covariance."""
+    """Return the weights of residuals: 1 / sigma, or the inverse Cholesky factor of a covariance matrix."""
     if sigma is None:
         return np.float64(1)
     sigma = check.finite(foreign.as_plain(sigma, "fit: sigma"), "fit: sigma")
@@ -376,7 +376,7 @@ class _Held(Problem):
         return np.delete(self.whole.jacobian(self.full(x)), self.k, axis=1)
 
     def lowest(self, start: np.ndarray) -> tuple[float, np.ndarray]:
-        """The lowest chi2, and where it is."""
+        """Return the lowest chi2 and its parameters."""
         if not start.size:
             return float(np.sum(self.residuals(start).astype(np.float64) ** 2)), start
         found = LevenbergMarquardt().minimize(self, start)

@@ -1,4 +1,4 @@
-"""Games that earn rewards on the way, as games whose returns are the discounted sums of them."""
+"""Games with rewards at each step, as games whose returns are the discounted sums of these rewards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["account_fields", "discounted", "from_here", "values_ahead"]
 
 
 def account_fields(num_players: int) -> list[tuple[Any, ...]]:
-    """Fields of a state that hold what has been earned, and how much what comes next counts."""
+    """Return the fields of a state that hold the rewards earned so far and the weight of the next one."""
     return [
         ("earned", np.float64, num_players),
         ("last_reward", np.float64, num_players),
@@ -21,7 +21,7 @@ def account_fields(num_players: int) -> list[tuple[Any, ...]]:
 
 
 def discounted(rules: Any, reward: Callable, num_players: int, discount: float) -> Any:
-    """Return the rules with states that keep account of what ``reward(state, out)`` writes after each step.
+    """Return rules whose states accumulate the rewards that ``reward(state, out)`` writes after each step.
 
     What is earned from one decision to the next counts the same, whatever chance decides in between; each decision
     counts `discount` times as much as the one before.
@@ -29,12 +29,12 @@ def discounted(rules: Any, reward: Callable, num_players: int, discount: float) 
     begin, step_on, player, end = rules.initial, rules.step, rules.player, rules.returns
 
     def initial(state):
-        """The first position."""
+        """Set up the first position."""
         begin(state)
         state.weight = state.next_weight = 1.0
 
     def step(state, action):
-        """A step, and its reward."""
+        """Take a step and add its reward."""
         if player(state) >= 0:
             state.weight = state.next_weight
             state.next_weight = state.weight * discount
@@ -44,7 +44,7 @@ def discounted(rules: Any, reward: Callable, num_players: int, discount: float) 
             state.earned[p] += state.weight * state.last_reward[p]
 
     def returns(state, out):
-        """What has been earned, and what the end is worth."""
+        """Return the rewards earned and the value of the end."""
         end(state, out)
         for p in range(num_players):
             out[p] = state.earned[p] + state.weight * out[p]
@@ -53,25 +53,25 @@ def discounted(rules: Any, reward: Callable, num_players: int, discount: float) 
 
 
 def from_here(states: np.ndarray) -> None:
-    """Let everything before these positions count for nothing, and what comes next in full."""
+    """Forget the rewards earned before these positions, and give the next reward full weight."""
     states["earned"], states["weight"], states["next_weight"] = 0.0, 1.0, 1.0
 
 
 def values_ahead(evaluate: Callable, num_players: int, priors: bool) -> Callable:
-    """Return an evaluator of what is still to come, as one of all that is earned."""
+    """Turn an evaluator of future rewards into one of all rewards since the root."""
 
     def account(state, values):
-        """Of values of what is to come."""
+        """Add the rewards earned so far to discounted future values."""
         for p in range(num_players):
             values[p] = state.earned[p] + state.next_weight * values[p]
 
     def value(state, values):
-        """Without priors."""
+        """Evaluate without priors."""
         evaluate(state, values)
         account(state, values)
 
     def value_with_priors(state, values, priors):
-        """With priors."""
+        """Evaluate with priors."""
         evaluate(state, values, priors)
         account(state, values)
 

@@ -66,7 +66,8 @@ class Report(Callback):
     is recorded by steps, too: as the mean since the last record, each after about 2 % more steps than before, which
     makes some hundred records. Histograms need the gradient of one batch, the first of the source, and the page has to
     be made again; both are done after the first and the last epoch, and in between as often as they take no more than
-    2 % of the time. There is no step hook, so that epochs of arrays in memory stay compiled loops. A run that resumes
+    2 % of the time. Epochs of arrays in memory stay compiled loops, which
+    only pause for these records. A run that resumes
     from a checkpoint continues the log: lines of epochs after the checkpoint are dropped. A new run replaces it.
 
     References

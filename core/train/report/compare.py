@@ -1,4 +1,4 @@
-"""Runs side by side: what differed, and what came of it."""
+"""Comparison of runs: the settings and results that differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Comparison", "compare"]
 
 
 class Comparison:
-    """What differed between runs, and what came of it.
+    """Settings and results that differ between runs.
 
     Parameters
     ----------

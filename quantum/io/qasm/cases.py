@@ -1,4 +1,4 @@
-"""Values of programs that depend on what was measured: one for each value of the classical bits that matter."""
+"""Values that depend on measurement outcomes: one value for each assignment of the classical bits that matter."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Word(int):
     width: int
 
     def __new__(cls, value: int, width: int) -> Word:
-        """The lowest bits of a number."""
+        """Keep the lowest `width` bits of a number."""
         word = super().__new__(cls, value & ((1 << width) - 1))
         word.width = width
         return word
 
     def like(self, value: int) -> Word:
-        """A number as wide as this one."""
+        """Return a number of the same width."""
         return Word(value, self.width)
 
     def __reduce__(self) -> Any:
@@ -43,22 +43,22 @@ class Word(int):
 
 
 class Angle(float):
-    """An angle of `width` bits, which are looked at where a program does; the number keeps all its digits."""
+    """An angle in radians of `width` bits. A literal keeps all its digits; operators round to the width."""
 
     width: int
 
     def __new__(cls, value: float, width: int) -> Angle:
-        """An angle in radians."""
+        """Make an angle from radians."""
         angle = super().__new__(cls, value)
         angle.width = width
         return angle
 
     def like(self, value: int) -> Angle:
-        """The angle as wide as this one that has these bits."""
+        """Return the angle of the same width with these bits."""
         return Angle((value & ((1 << self.width) - 1)) * (math.tau / (1 << self.width)), self.width)
 
     def __int__(self) -> int:
-        """Its bits."""
+        """Return its bits as a number."""
         return round(self / math.tau * (1 << self.width)) % (1 << self.width)
 
     def __reduce__(self) -> Any:
@@ -66,13 +66,13 @@ class Angle(float):
 
 
 def combine(token: Token, f: Callable[..., Any], *values: Any) -> Any:
-    """`f` of the values, case by case."""
+    """Apply `f` to the values, case by case."""
     if not any(type(v) is Cases for v in values):
         return f(*values)
     count = [0]
 
     def of(values: tuple[Any, ...]) -> Any:
-        """The same for values that have fewer cases."""
+        """Split the cases by their first bit."""
         bits = [v.bit for v in values if type(v) is Cases]
         if not bits:
             count[0] += 1
@@ -87,7 +87,7 @@ def combine(token: Token, f: Callable[..., Any], *values: Any) -> Any:
 
 
 def restrict(value: Any, known: Mapping[Bit, int]) -> Any:
-    """A value where some bits are known."""
+    """Return the value that is left when some bits are known."""
     if type(value) is not Cases:
         return value
     bit, zero, one = value
@@ -98,7 +98,7 @@ def restrict(value: Any, known: Mapping[Bit, int]) -> Any:
 
 
 def leaves(value: Any) -> Iterator[tuple[dict[Bit, int], Any]]:
-    """The bits that lead to each case, and its value."""
+    """Yield each case as the bits that select it and its value."""
     if type(value) is not Cases:
         yield {}, value
         return

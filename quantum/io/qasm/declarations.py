@@ -35,20 +35,20 @@ ASSIGNMENTS = ("=", "[", *_COMPOUND)  # what may stand behind a name that is ass
 
 
 def constants_of(scope: Scope) -> Iterator[tuple[str, Any]]:
-    """What definitions see of the scope around them."""
+    """Yield the names that a definition can read from the enclosing scope, with their values."""
     for name, value in scope.items():
         if name and not isinstance(value, (Qubits, Bits)):
             yield name, value.value if type(value) is Variable else value
 
 
 def joint(groups: Sequence[Sequence[Any]], token: Token) -> Any:
-    """Groups of values, or the cases of them all together."""
+    """Return groups of values, or one set of cases for all of them."""
     flat = [x for group in groups for x in group]
     if not any(type(x) is Cases for x in flat):
         return groups
 
     def regroup(*values: Any) -> list[list[Any]]:
-        """The groups of one case."""
+        """Rebuild the groups for one case."""
         rest = iter(values)
         return [[next(rest) for _ in group] for group in groups]
 
@@ -56,10 +56,10 @@ def joint(groups: Sequence[Sequence[Any]], token: Token) -> Any:
 
 
 class Declarations(Phrases):
-    """Reads declarations, assignments and measurements."""
+    """Parser of declarations, assignments and measurements."""
 
     def _new(self, token: Token, scope: dict[str, Any]) -> None:
-        """Fail where a name is not free; blocks may have names that those around them have."""
+        """Fail if a name is already declared in this block; a block may shadow names of enclosing blocks."""
         outside = scope.get("", ())
         if token.text in scope and token.text not in outside:
             fail(f"{token.text!r} is already declared", token)
@@ -156,7 +156,7 @@ class Declarations(Phrases):
         return self._variable(kind, width, sizes, False)
 
     def _variable(self, kind: Token, width: Evaluate | None, sizes: list[Evaluate], fixed: bool) -> Run:
-        """A number or array, which can be assigned to unless it is `fixed`."""
+        """Parse the declaration of a number or array, a constant if `fixed`."""
         name = self._stream.name(kind.text)
         value = self._value() if self._stream.accept("=") else None
         self._end(f"{kind.text} {name.text}")
@@ -200,13 +200,13 @@ class Declarations(Phrases):
     # -- assignments --------------------------------------------------------------------------------------------------
 
     def _value(self) -> Evaluate:
-        """What can be assigned: an expression, the elements of an array, or a measurement."""
+        """Parse the right-hand side of an assignment: an expression, an array literal or a measurement."""
         stream = self._stream
         if stream.accept("measure"):
             place, operand = self._operand("measure")
 
             def measure(scope: Scope) -> Bits:
-                """New bits with the outcomes."""
+                """Measure into new bits."""
                 source = qubits_of(operand(scope), place)
                 bits = self._builder.hide(len(source.wires))
                 for q, c in zip(source.wires, bits, strict=True):
@@ -224,7 +224,7 @@ class Declarations(Phrases):
         return lambda scope: tuple(e(scope) for e in elements)
 
     def _place(self) -> tuple[Token, list[Index]]:
-        """What is assigned to: a name with indices."""
+        """Parse the left-hand side of an assignment: a name with indices."""
         name, indices = self._stream.name("assignment"), list[Index]()
         while self._stream.accept("["):
             indices += expressions.read_index(self._stream, RULES[self._version])
@@ -238,7 +238,7 @@ class Declarations(Phrases):
         return self._assigned(place, sign.text, sign)
 
     def _assigned(self, place: tuple[Token, list[Index]], symbol: str, sign: Token | None = None) -> Run:
-        """The rest of an assignment, behind its symbol."""
+        """Parse an assignment after its operator."""
         if symbol == "=" and self._stream.accept("measure"):
             operand = self._operand("measure")
             self._end("measure")
@@ -267,11 +267,11 @@ class Declarations(Phrases):
         return self._measured(operand, place)
 
     def _measured(self, operand: tuple[Token, Evaluate], place: tuple[Token, list[Index]] | None) -> Run:
-        """A measurement into bits, or into new ones, which the rest is assigned from."""
+        """Return the statement that measures into bits, or into new bits that a variable is then assigned from."""
 
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             def measure(given: Any) -> None:
-                """Of qubits that are known, into bits that are."""
+                """Measure known qubits into known bits."""
                 ((source,), indices) = given
                 source, target = qubits_of(source, operand[0]), None
                 if place is not None:
@@ -306,7 +306,7 @@ def _element(value: Any, indices: Sequence[Index], scope: Scope, token: Token) -
 
 
 def _held(value: Any, of: Variable, shape: tuple[int, ...], token: Token) -> Any:
-    """A value as a variable, or an element of it, holds it."""
+    """Convert a value to the type of a variable or of its elements."""
     if not shape:
         if type(value) is tuple:
             fail(f"{token.text!r}: a number is needed, got an array", token)
@@ -320,14 +320,14 @@ def _held(value: Any, of: Variable, shape: tuple[int, ...], token: Token) -> Any
 
 
 def _assign(builder: CircuitBuilder, scope: dict[str, Any], place: tuple[Token, list[Index]], value: Any) -> None:
-    """Give bits, a variable, or a part of one, a value."""
+    """Assign a value to bits, to a variable, or to a part of one."""
     name, indices = place
     target = scope.get(name.text)
     where = [index(scope) for index in indices]
     if isinstance(target, Bits):
 
         def store(given: Any) -> None:
-            """In bits that are known."""
+            """Store the value in known bits."""
             bits: Any = target
             for index in given[0]:
                 bits = part(bits, index, name)
@@ -355,14 +355,14 @@ def _assign(builder: CircuitBuilder, scope: dict[str, Any], place: tuple[Token, 
 
 
 def _digits(value: Any, size: int, token: Token) -> list[Any]:
-    """The bits of a value that is assigned to so many bits."""
+    """Return the digits of a value that is assigned to `size` bits."""
     if isinstance(value, Bits):
         if len(value.wires) != size:
             fail(f"{token.text!r}: {size} bits are needed, got {len(value.wires)}", token)
         return [value.memory.bit(w) for w in value.wires]
 
     def digit(k: int, x: Any) -> Word:
-        """One bit of a number."""
+        """Return one bit of a number."""
         wrong = x.width != size if isinstance(x, (Word, Angle)) else not isinstance(x, int) or not 0 <= x < 1 << size
         if wrong:
             got = f"{x.width}" if isinstance(x, (Word, Angle)) else repr(x)
@@ -373,7 +373,7 @@ def _digits(value: Any, size: int, token: Token) -> list[Any]:
 
 
 def _with(old: Any, new: Any, at: Sequence[Any], of: Variable, shape: tuple[int, ...], token: Token) -> Any:
-    """`old` with other elements, or bits, at an index."""
+    """Return `old` with elements, or bits, replaced at an index."""
     if not at:
         return _held(new, of, shape, token)
     index, *rest = at

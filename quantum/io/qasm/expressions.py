@@ -157,7 +157,7 @@ def _routine(token: Token, arguments: list[tuple[Token, Evaluate]]) -> Evaluate:
     def value(scope: Scope) -> Any:
         routine = scope.get(token.text)
         if not isinstance(routine, Subroutine):
-            fail(f"{token.text!r} is no function{check.near(token.text, FUNCTIONS)}", token)
+            fail(f"{token.text!r} is not a function{check.near(token.text, FUNCTIONS)}", token)
         return routine.call(token, arguments, scope)
 
     return value
@@ -180,7 +180,7 @@ Index = Callable[[Scope], Any]  # a number, a tuple of the parts of a range, or 
 
 
 def read_index(stream: Stream, rules: Rules, depth: int = 0) -> list[Index]:
-    """What is between brackets; the first one has been read."""
+    """Parse the indices after an opening bracket."""
     found: list[Index] = []
     while not found or stream.accept(","):
         token = stream.now
@@ -211,7 +211,7 @@ def _together(parts: Sequence[Evaluate | None], token: Token, f: Callable[..., A
 
 
 def _indices(token: Token, what: Evaluate, stream: Stream, rules: Rules, depth: int) -> Evaluate:
-    """An expression with the indices behind it."""
+    """Parse the indices that follow an expression."""
     found: list[Index] = []
     while stream.accept("["):
         found += read_index(stream, rules, depth)
@@ -265,7 +265,7 @@ def _number(token: Token) -> int | float:
 
 
 def size(evaluate: Evaluate | None, scope: Scope, token: Token) -> int | None:
-    """The number of bits of a type; None where there is none."""
+    """Return the width of a type in bits, or None if the program gives none."""
     if evaluate is None:
         return None
     value = integer(evaluate, scope, token)
@@ -280,7 +280,7 @@ def _call(token: Token, arguments: list[tuple[Token, Evaluate]]) -> Evaluate:
         fail(f"{token.text} has {count} argument{'s' * (count > 1)}, got {len(arguments)}", token)
 
     def of(*values: Any) -> Any:
-        """The function of numbers."""
+        """Apply the function to numbers."""
         if not all(isinstance(v, (int, float)) for v in values):
             fail(
                 f"{token.text} of an input parameter: only linear expressions of input parameters can be angles", token

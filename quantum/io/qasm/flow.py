@@ -35,7 +35,7 @@ _CALLS = 40  # subroutines in each other: each takes some ten frames of Python's
 
 
 class End(Exception):
-    """The program ends here."""
+    """Raised by the statement `end`."""
 
 
 class _Break(Exception):
@@ -53,7 +53,7 @@ class _Return(Exception):
 
 
 class Flow(Phrases):
-    """Reads statements that decide what is carried out."""
+    """Parser of branches, loops and subroutines."""
 
     _depth: int
     _definitions: dict[str, Any]
@@ -66,9 +66,7 @@ class Flow(Phrases):
 
     def _read_if(self, token: Token) -> Run:
         stream = self._stream
-        stream.expect("(", "if")
-        condition = self._expression()
-        stream.expect(")", "if")
+        condition = self._in_parentheses("if")
         then = self._block()
         otherwise = self._block() if self._version == 3 and stream.accept("else") else nothing
 
@@ -81,9 +79,7 @@ class Flow(Phrases):
 
     def _read_switch(self, token: Token) -> Run:
         stream = self._stream
-        stream.expect("(", "switch")
-        what = self._expression()
-        stream.expect(")", "switch")
+        what = self._in_parentheses("switch")
         stream.expect("{", "switch")
         labels: list[tuple[Token, Evaluate, int]] = []
         blocks: list[Run] = []
@@ -126,7 +122,7 @@ class Flow(Phrases):
             word = kind._replace(text="int") if kind is token else kind
 
             def loop(given: Any) -> None:
-                """Over values that are known."""
+                """Run the loop over known values."""
                 for value in given:
                     builder.step(token)
                     if kind is not token and isinstance(value, (int, float)):
@@ -141,13 +137,13 @@ class Flow(Phrases):
         return run
 
     def _set(self) -> Evaluate:
-        """The values of a loop: a range, a set, or the elements of a register or array."""
+        """Parse the values of a loop: a range, a set, or the elements of a register or array."""
         stream, place = self._stream, self._stream.now
         if not stream.accept("["):
             value = self._value() if place.text == "{" else self._expression()
 
             def elements(scope: Scope) -> Any:
-                """Each as it is."""
+                """Return the elements as a list."""
                 found = value(scope)
                 if isinstance(found, Bits):
                     return [Bits((w,), True, found.memory) for w in found.wires]
@@ -164,14 +160,14 @@ class Flow(Phrases):
             fail("for: a range is [start:end] or [start:step:end]", place)
 
         def numbers(scope: Scope) -> Any:
-            """Of the range."""
+            """Evaluate the range."""
             ends = [number_of(p(scope), place) for p in parts]
             return combine(place, lambda *x: inclusive([_whole(v, place) for v in x], None, place), *ends)
 
         return numbers
 
     def _ends(self, builder: CircuitBuilder, body: Run, scope: dict[str, Any]) -> bool:
-        """Carry out one round of a loop; whether it is the last."""
+        """Run one iteration of a loop and return True if it was the last."""
         self._frames.append(builder.path)
         try:
             body(builder, scope)
@@ -184,19 +180,16 @@ class Flow(Phrases):
         return False
 
     def _read_while(self, token: Token) -> Run:
-        stream = self._stream
-        stream.expect("(", "while")
-        condition = self._expression()
-        stream.expect(")", "while")
+        condition = self._in_parentheses("while")
         body = self._block()
 
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             def holds() -> Any:
-                """Whether there is another round."""
+                """Evaluate the condition of the loop."""
                 return restrict(truth(condition(scope), token), builder.path)
 
             def again() -> Any:
-                """One round, and whether there is another."""
+                """Run one iteration and evaluate the condition again."""
                 self._frames.append(None)
                 try:
                     body(builder, scope)
@@ -216,7 +209,7 @@ class Flow(Phrases):
         return run
 
     def _jump(self, token: Token, builder: CircuitBuilder, error: Exception) -> None:
-        """Leave a loop or a subroutine, which must not depend on measurements."""
+        """Leave a loop or a subroutine; fail if this depends on measurements."""
         if not self._frames:
             fail(f"{token.text!r} is outside of a {'subroutine' if token.text == 'return' else 'loop'}", token)
         if self._frames[-1] != builder.path:
@@ -268,7 +261,7 @@ class Flow(Phrases):
         body = self._block()
 
         def call(place: Token, arguments: list[tuple[Token, Evaluate]], scope: Scope) -> Any:
-            """Carry out the body with arguments."""
+            """Run the body with arguments."""
             builder = self._builder
             if len(arguments) != len(params):
                 fail(f"{name.text} has {len(params)} arguments, got {len(arguments)}", place)
@@ -301,7 +294,7 @@ class Flow(Phrases):
         return run
 
     def _param(self, of: Token) -> tuple[Token, Callable[..., Any]]:
-        """A parameter of a subroutine, and what binds an argument to it."""
+        """Parse a parameter of a subroutine; return its name and the function that binds an argument."""
         stream = self._stream
         mutable = stream.accept("mutable", "readonly")
         kind = stream.name(f"def {of.text}")
@@ -318,7 +311,7 @@ class Flow(Phrases):
                 size, _ = self._size(kind.text)
 
         def bind(inside: Scope, where: Token, argument: Evaluate, scope: Scope) -> Any:
-            """The argument as the parameter has it."""
+            """Convert the argument to the parameter's type."""
             if kind.text == "array":
                 found = scope.get(where.text)
                 if mutable and mutable.text == "mutable":
@@ -351,7 +344,7 @@ class Flow(Phrases):
         return run
 
     def _call(self) -> Run:
-        """A subroutine as a statement; its qubits may stand behind the other arguments, as those of gates do."""
+        """Parse a subroutine call as a statement; qubits may follow the other arguments, as in gate calls."""
         stream, token = self._stream, self._stream.take()
         arguments = []
         if stream.accept("("):

@@ -28,6 +28,12 @@ class Phrases:
     def _expression(self) -> Evaluate:
         return expressions.parse(self._stream, RULES[self._version])
 
+    def _in_parentheses(self, where: str) -> Evaluate:
+        self._stream.expect("(", where)
+        value = self._expression()
+        self._stream.expect(")", where)
+        return value
+
     def _end(self, where: str) -> None:
         self._stream.expect(";", where)
 
@@ -41,7 +47,7 @@ class Phrases:
         return value, token
 
     def _skip(self, first: str, last: str) -> None:
-        """Read over what is between brackets, if there are any."""
+        """Skip a bracketed part, if there is one."""
         depth = 0
         while self._stream.now.text == first or depth:
             token = self._stream.take()

@@ -108,7 +108,7 @@ class _Reader(Flow, Declarations):
             self._definitions["U"] = PHASED["U"]
 
     def read(self) -> CircuitBuilder:
-        """Carry out the program."""
+        """Run the program."""
         plain = PlainGates(self._definitions, self._scope, self._version)
         try:
             while True:
@@ -306,7 +306,7 @@ class _Reader(Flow, Declarations):
 
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             def apply(given: Any) -> None:
-                """The gate with numbers, and on qubits, that are known."""
+                """Apply the gate with known numbers to known qubits."""
                 angles, powers, wires = given
                 values = [angle(a, token) for a in angles]
                 each = [modifier(m, v) for (m, _), v in zip(modifiers, powers, strict=True)]
@@ -332,7 +332,7 @@ class _Reader(Flow, Declarations):
 
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             def reset(given: Any) -> None:
-                """Qubits that are known."""
+                """Reset known qubits."""
                 for (place, _), value in zip(operands, given[0], strict=True):
                     for q in qubits_of(value, place).wires:
                         builder.reset(q, token)

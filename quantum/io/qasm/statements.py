@@ -118,13 +118,13 @@ class CircuitBuilder:
         return circuit._ordered(self.inputs)
 
     def _placed(self, i: Instruction) -> Instruction:
-        """An instruction with hidden bits behind those that are declared."""
+        """Move hidden bits of an instruction behind the declared ones."""
         place = lambda bits: tuple(c if c < _HIDDEN else c - _HIDDEN + self.num_clbits for c in bits)
         condition = i.condition and Condition(place(i.condition.clbits), i.condition.value)
         return i._replace(clbits=place(i.clbits), condition=condition)
 
     def hide(self, count: int) -> tuple[int, ...]:
-        """Numbers of new classical bits that the program does not name."""
+        """Allocate classical bits that the program does not name."""
         self._hidden += count
         return tuple(range(_HIDDEN + self._hidden - count, _HIDDEN + self._hidden))
 
@@ -152,7 +152,7 @@ class CircuitBuilder:
         return Word(self.path[bit], 1) if bit in self.path else Cases(bit, Word(0, 1), Word(1, 1))
 
     def each(self, value: Any, token: Token, body: Callable[..., Any]) -> None:
-        """Carry out `body` with each case of a value, under the condition for it; the cases do not see each other."""
+        """Run `body` for each case of a value, under that case's condition. Cases do not see each other's changes."""
         outside, value = self.path, restrict(value, self.path)
         if type(value) is not Cases:
             body(value)
@@ -174,14 +174,14 @@ class CircuitBuilder:
             self._new_version(wire, versions)
 
     def here(self, value: Any, elsewhere: Any, token: Token) -> Any:
-        """What is `value` where the path leads here, and something else elsewhere."""
+        """Return `value` on the current path, and `elsewhere` on all other paths."""
         holds: Any = True
         for bit, wanted in sorted(self.path.items(), reverse=True):
             holds = Cases(bit, False, holds) if wanted else Cases(bit, holds, False)
         return combine(token, lambda is_here, a, b: a if is_here else b, holds, value, elsewhere)
 
     def _can_hold(self, path: dict[Bit, int]) -> bool:
-        """Whether versions of a bit that are the same here are asked to be the same."""
+        """Return False if a path requires two values of one physical bit."""
         wires: dict[int, int] = {}
         there = [(self._copies.get(b, b[0]), k) for b, k in path.items() if b not in self._gone or b in self._copies]
         return all(wires.setdefault(wire, k) == k for wire, k in there)
@@ -200,7 +200,7 @@ class CircuitBuilder:
         return self._held.get(wire) or frozenset([(wire, 0)])
 
     def _save(self, wire: int, token: Token) -> None:
-        """Copy a bit that is to be written if what it is now is needed later."""
+        """Copy a bit before it is overwritten if its present value is needed later."""
         if needed := [bit for bit in self._holds(wire) if bit in self.saved and bit not in self._copies]:
             (copy,) = self.hide(1)
             outside, self.path = self.path, self._base
@@ -209,18 +209,18 @@ class CircuitBuilder:
             self._copies |= dict.fromkeys(needed, copy)
 
     def _write(self, wire: int) -> None:
-        """A bit has another value from here on."""
+        """Mark a bit as overwritten."""
         self._gone |= self._holds(wire)
         self._constants.pop(wire, None)
         self._new_version(wire)
 
     def _new_version(self, wire: int, versions: frozenset[Bit] = frozenset()) -> None:
-        """A bit is a new version of itself, and others on the paths that lead to them."""
+        """Start a new version of a bit that stands for these versions on the paths that lead to them."""
         self._count[wire] = self._now[wire] = self._count.get(wire, 0) + 1
         self._held[wire] = versions | {(wire, self._now[wire])}
 
     def store(self, wires: Sequence[int], values: Sequence[Any], token: Token, was: int | None = None) -> None:
-        """Let classical bits, all of which are `was` if that is known, have values: 0, 1 or cases of them."""
+        """Assign values (0, 1 or cases of them) to classical bits; `was` is their present value, if known."""
         held = [self._holds(w) for w in wires]
         if any(_bits(value) & before for k, value in enumerate(values) for before in held[:k]):
             copies = self.hide(len(wires))
@@ -237,12 +237,12 @@ class CircuitBuilder:
                 self._constants[wire] = change[0]
 
     def _set(self, wire: int, change: tuple[int, int], token: Token) -> None:
-        """Give a bit one of two values, the first if it is 0."""
+        """Set a bit to the first value if it is 0, and to the second if it is 1."""
         if change != (0, 1):
             self._add(Instruction(ReadoutError(1 - change[1], change[0]), (), clbits=(wire,)), token)
 
     def trial(self, run: Callable[[], None]) -> list[int]:
-        """Carry out `run` and undo it; return the classical bits that it writes."""
+        """Run `run`, undo it, and return the classical bits that it wrote."""
         before = {
             name: getattr(self, name) for name in ("num_qubits", "num_clbits", "_hidden", "instructions", "inputs")
         }
@@ -301,7 +301,7 @@ class CircuitBuilder:
         self.loops -= 1
 
     def mark(self, operation: Operation, wire: int, token: Token) -> None:
-        """The beginning or the end of a loop, which is about all qubits."""
+        """Append the marker of the beginning or the end of a loop, on all qubits."""
         self.step(token)
         self.instructions.append(Instruction(operation, tuple(range(self.num_qubits)), clbits=(wire,)))
 
@@ -445,5 +445,5 @@ def distinct(qubits: Sequence[int], token: Token) -> None:
 
 
 def _bits(value: Any) -> set[Bit]:
-    """The classical bits that a value depends on."""
+    """Return the classical bits that a value depends on."""
     return {bit for bits, _ in leaves(value) for bit in bits}

@@ -1,4 +1,4 @@
-"""Values of OpenQASM: registers, arrays, numbers of so many bits, and what operators make of them."""
+"""Values of OpenQASM (registers, arrays, sized numbers) and the operators on them."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Evaluate = Callable[[Scope], Any]
 
 
 def constant(value: Any) -> Evaluate:
-    """The expression that always has this value."""
+    """Return an expression with a constant value."""
     return lambda scope: value
 
 
 class Memory(Protocol):
-    """Where the values of classical bits are."""
+    """Holder of the values of classical bits."""
 
     path: dict[Bit, int]
 
@@ -70,11 +70,11 @@ class Bits:
     signed: bool = False  # whether the last one counts negatively
 
     def value(self, token: Token) -> Any:
-        """The number that they are, or cases of it."""
+        """Return the bits as a number, or as cases of it."""
         n = len(self.wires)
 
         def number(*bits: int) -> int:
-            """The number of its digits."""
+            """Return the number with these digits."""
             word = Word(sum(b << k for k, b in enumerate(bits)), n)
             return word - (1 << n) if self.signed and bits[-1] else word
 
@@ -83,7 +83,7 @@ class Bits:
 
 @dataclass
 class Variable:
-    """What a name stands for that can be assigned to."""
+    """A variable: a name that a program can assign to."""
 
     kind: Token
     width: int | None
@@ -95,7 +95,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Subroutine:
-    """What `def` defines; it takes arguments with their places, and the scope that they are from."""
+    """A subroutine defined by `def`; `call` takes the call's token, arguments and scope."""
 
     call: Callable[[Token, list[tuple[Token, Evaluate]], Scope], Any]
 
@@ -123,12 +123,12 @@ TYPES = ("int", "uint", "float", "angle", "bool", "bit")
 
 
 def number_of(value: Any, token: Token) -> Any:
-    """A value for arithmetic: that of classical bits."""
+    """Return the number that classical bits hold, and any other value unchanged."""
     return value.value(token) if isinstance(value, Bits) else value
 
 
 def converted(value: Any, kind: Token, width: int | None = None, cast: bool = False) -> Any:
-    """A number as a type holds it; one that it cannot hold is refused where it is not a cast."""
+    """Convert a number to a type; fail if the type cannot hold it, unless this is a cast."""
     name = kind.text
     if isinstance(value, Linear) and name in ("float", "angle"):
         return value
@@ -160,7 +160,7 @@ def converted(value: Any, kind: Token, width: int | None = None, cast: bool = Fa
 
 
 def truth(value: Any, token: Token) -> Any:
-    """A condition, or cases of it."""
+    """Return a value as a condition, or as cases of it."""
     if isinstance(value, Bits) and value.one:
         value = value.value(token)
     return combine(token, lambda x: _test(x, token), value)
@@ -173,7 +173,7 @@ def _test(value: Any, token: Token) -> bool:
 
 
 def part(value: Any, index: Any, token: Token) -> Any:
-    """One element, or several, of a register, of an array, or of the bits of a number."""
+    """Return the elements of a register, an array or the bits of a number at an index."""
     if isinstance(value, (Qubits, Bits)) and not value.one:
         elements = value.wires
     elif isinstance(value, tuple):
@@ -195,7 +195,7 @@ def part(value: Any, index: Any, token: Token) -> Any:
 
 
 def positions(index: Any, size: int, token: Token) -> list[int]:
-    """The elements, counted from 0, that an index stands for."""
+    """Return the element numbers, counted from 0, that an index selects."""
     numbers = (
         list(inclusive(index, size, token))
         if isinstance(index, tuple)
@@ -229,7 +229,7 @@ def inclusive(parts: Sequence[int | None], size: int | None, token: Token) -> ra
 
 
 def checked(compute: Callable[..., Any], token: Token, *values: Any) -> Any:
-    """What a function makes of numbers, which must be a finite number itself."""
+    """Apply a function to numbers; fail unless the result is a finite number."""
     try:
         value = compute(*values)
     except (ValueError, ZeroDivisionError, OverflowError, TypeError) as error:
@@ -246,7 +246,7 @@ def checked(compute: Callable[..., Any], token: Token, *values: Any) -> Any:
 
 
 def unary(sign: Token, x: Any) -> Any:
-    """What a sign before a number makes of it."""
+    """Apply a unary operator."""
     if sign.text == "!" or sign.text == "~" and isinstance(x, bool):
         return not _test(x, sign)
     if sign.text == "~":
@@ -279,13 +279,13 @@ def _divide_whole(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    """Of the division towards 0."""
+    """Return the remainder of the division that truncates towards 0."""
     return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else abs(a) % abs(b) * (1 if a >= 0 else -1)
 
 
 def _sized(f: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def of(a: Any, b: Any) -> Any:
-        """Of numbers; those of so many bits lose what goes beyond, and angles go round."""
+        """Apply `f`; sized integers and angles wrap around."""
         if isinstance(a, Word) and isinstance(b, Word):
             found = f(int(a), int(b))
             return Word(found, max(a.width, b.width)) if type(found) is int else found
@@ -306,7 +306,7 @@ def _sized(f: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _bitwise(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
     def of(a: Any, b: Any) -> Any:
-        """Of numbers as wide as the wider one; a whole number without a width is wider than any."""
+        """Apply `f` to the bits; the result has the larger width, and none if an operand has none."""
         if isinstance(a, bool) and isinstance(b, bool):
             return bool(f(a, b))
         value, sized = f(int(a), int(b)), [x for x in (a, b) if isinstance(x, (Word, Angle))]
@@ -321,7 +321,7 @@ def _bitwise(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
 
 def _shift(f: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
     def of(a: Any, b: int) -> Any:
-        """Bits that leave a number of known width are lost."""
+        """Shift; bits that leave a number of known width are lost."""
         if not 0 <= b <= 1 << 10:
             raise ValueError("shifts are from 0 to 1024")
         return a.like(f(int(a), b)) if isinstance(a, (Word, Angle)) else f(a, b)
@@ -351,7 +351,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def binary(sign: Token, power: str, whole: bool) -> Callable[[Any, Any], Any]:
-    """The function of an operator, of which `power` is the one for powers; whether whole numbers have whole
+    """Return the function of a binary operator. `power` is the symbol of powers; with `whole`, integers have whole
     quotients.
     """
     symbol = sign.text
@@ -362,7 +362,7 @@ def binary(sign: Token, power: str, whole: bool) -> Callable[[Any, Any], Any]:
         compute = _sized(_divide_whole)
 
     def plain(a: Any, b: Any) -> Any:
-        """Of numbers."""
+        """Apply the operator to numbers."""
         if compute is None:
             return _test(a, sign) and _test(b, sign) if symbol == "&&" else _test(a, sign) or _test(b, sign)
         if isinstance(a, Linear) or isinstance(b, Linear):
@@ -389,7 +389,7 @@ def binary(sign: Token, power: str, whole: bool) -> Callable[[Any, Any], Any]:
 
 
 def _equals(a: Bits, b: int) -> Any:
-    """Whether bits are a number: one case, however many they are."""
+    """Compare bits with a number, in one case however many bits there are."""
     n = len(a.wires)
     if not (-(1 << n - 1) <= b < 1 << n - 1 if a.signed else 0 <= b < 1 << n):
         return False

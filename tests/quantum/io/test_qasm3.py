@@ -161,7 +161,7 @@ def test_else_and_nested_conditions():
         ("def f(bit c) -> int { if (c) { return 1; } return 2; } bit c; int n = f(c);", "'return' cannot depend"),
         ("def f(qubit[2] q) { } qubit q; f(q);", "'q' needs 2 qubits, got 1"),
         ("def f() { f(); } f();", "must not be nested more than 40 deep"),
-        ("int n = f(2);", "'f' is no function"),
+        ("int n = f(2);", "'f' is not a function"),
         ("array[int, 2] a = {1, 2, 3};", "2 elements are needed, got 3"),
         ("array[int, 2] a; int b = a[2];", "the index of 'a' must be from 0 to 1, got 2"),
         ('bit[2] c; c = "011";', "2 bits are needed, got 3"),
